@@ -68,7 +68,8 @@ const FLUSHALL: Command = Command {
     run: Handler::Admin(|call| {
         check_mode(call.args)?;
         tracing::debug!("FLUSHALL by {}", caller(call));
-        call.accessor.flush_all();
+        let dbs: Vec<u16> = (0..call.context.instance.keyspace.databases() as u16).collect();
+        call.accessor.flush(&dbs);
         tracking::emptied(call.client, &call.context.instance);
         call.reply.ok();
         Ok(())

@@ -269,7 +269,7 @@ fn populate(call: &mut AdminCall<'_>) -> Outcome {
     let count = natural(call.args.at(2))?;
     let prefix = call.args.get(3).unwrap_or(b"key");
     let size = call.args.get(4).map(natural).transpose()?;
-    let has_cold = call.accessor.has_cold();
+    let has_cold = call.accessor.cold().is_possible();
     let mut writer = call.accessor.writer(call.client.db);
     let (mut name, mut value) = (Vec::new(), Vec::new());
     let (mut outcome, mut refused): (Outcome, usize) = (Ok(()), 0);

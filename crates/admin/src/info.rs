@@ -188,7 +188,7 @@ fn average_ttl_ms(call: &mut AdminCall<'_>, db: u16) -> i64 {
     let now_ms = call.now_ms;
     let start = now_ms.unsigned_abs().wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 16;
     let (mut sum_ms, mut keys) = (0_i64, 0_i64);
-    if call.accessor.has_cold() {
+    if call.accessor.cold().is_possible() {
         // An estimate is not worth reads of the device.
         return 0;
     }

@@ -2,10 +2,7 @@
 
 use crate::{Keyspace, Reader, Writer};
 use almandine_base::events::Classes;
-use almandine_base::object::Missing;
-use almandine_io::storage::Buffer;
-use almandine_store::{Begin, Expected, Fetch, GlanceId, Need, Session, Stage};
-use std::io;
+use almandine_store::{Cold, Expected, GlanceId, Session, Stage};
 use std::sync::Arc;
 
 /// A key with its hash. The hash belongs to the namespace that its database had when it was computed; readers and writers
@@ -154,11 +151,6 @@ impl Accessor {
         self.session.heat().set_quiet(quiet);
     }
 
-    /// Says within a batch that it is later now.
-    pub fn pass_time(&mut self, now_ms: i64) {
-        self.session.pass_time(now_ms);
-    }
-
     /// Ends a batch.
     #[inline]
     pub fn end_batch(&mut self) {
@@ -190,11 +182,11 @@ impl Accessor {
         }
     }
 
-    /// Whether records may be on a device, in this batch.
+    /// What a worker has to do with records that are on the device only.
     #[inline]
     #[must_use]
-    pub fn has_cold(&self) -> bool {
-        self.session.cold().is_possible()
+    pub fn cold(&self) -> Cold<'_> {
+        self.session.cold()
     }
 
     /// Gives the batch records that were read from the device.
@@ -205,92 +197,6 @@ impl Accessor {
     /// Takes them back.
     pub fn detach(&mut self) -> Stage {
         self.session.detach()
-    }
-
-    /// Notes what must be read from the device before `key` can be used. An unreadable record is met when it is used.
-    pub fn probe(&mut self, key: Key<'_>, need: Need) {
-        let _ = self.session.cold().probe(key, need);
-    }
-
-    /// As [`Accessor::probe`], for a key that is about to be used.
-    ///
-    /// # Errors
-    /// When a record must be read first, or cannot be.
-    pub(crate) fn require(&mut self, key: Key<'_>, need: Need) -> Result<(), Missing> {
-        self.session.cold().probe(key, need)
-    }
-
-    /// As [`Accessor::require`], for a key that may be removed before it is looked up again.
-    ///
-    /// # Errors
-    /// As there.
-    pub(crate) fn require_all(&mut self, key: Key<'_>, need: Need) -> Result<(), Missing> {
-        self.session.cold().probe_all(key, need)
-    }
-
-    /// How many records have been noted as needed.
-    #[must_use]
-    pub fn wanted(&self) -> usize {
-        self.session.cold().wanted()
-    }
-
-    /// Forgets them.
-    pub fn forget_wanted(&mut self) {
-        self.session.cold().take_wanted();
-    }
-
-    /// Takes what was noted as needed: addresses of records.
-    pub fn take_wanted(&mut self) -> Vec<u64> {
-        self.session.cold().take_wanted()
-    }
-
-    /// Turns what was noted as needed into reads.
-    pub fn plan(&mut self, stage: &mut Stage, fetches: &mut Vec<Fetch>) {
-        let mut wanted = self.session.cold().take_wanted();
-        self.session.cold().plan(&mut wanted, stage, fetches);
-    }
-
-    /// As [`Accessor::plan`], for what [`Accessor::take_wanted`] gave; it is taken out of `wanted`.
-    pub fn plan_some(&self, wanted: &mut Vec<u64>, stage: &mut Stage, fetches: &mut Vec<Fetch>) {
-        self.session.cold().plan(wanted, stage, fetches);
-    }
-
-    /// Bytes of the records that have been noted as needed, about.
-    #[must_use]
-    pub fn wanted_bytes(&mut self) -> u64 {
-        self.session.cold().wanted_bytes()
-    }
-
-    /// Forgets large values that were staged and are no key's any more.
-    pub fn forget_stale(&self, stage: &mut Stage) {
-        self.session.cold().forget_stale(stage);
-    }
-
-    /// Asks for room for the large value that a read is the beginning of, beside the `held` bytes of others of the same batch.
-    pub fn admit(&self, stage: &mut Stage, fetch: &mut Fetch, held: u64) -> Begin {
-        self.session.cold().admit(stage, fetch, held)
-    }
-
-    /// Whether what cannot be read cannot because there is no room for it.
-    #[must_use]
-    pub fn lacks_room(&self) -> bool {
-        self.session.cold().lacks_room()
-    }
-
-    /// Says that what was noted as needed cannot be had.
-    pub fn give_up(&mut self, stage: &mut Stage) {
-        stage.give_up(&mut self.session.cold().take_wanted());
-    }
-
-    /// Asks the cache for what taking a finished read in needs to know.
-    #[inline]
-    pub fn prefetch_fetched(&self, fetch: &Fetch) {
-        self.session.cold().prefetch_fetched(fetch);
-    }
-
-    /// Takes a finished read into a stage. `fetches` gets what it shows to be needed too.
-    pub fn accept(&self, stage: &mut Stage, fetch: Fetch, buffer: Buffer, result: io::Result<()>, fetches: &mut Vec<Fetch>) {
-        self.session.cold().accept(stage, fetch, buffer, result, fetches);
     }
 
     /// A key of a database with its hash.

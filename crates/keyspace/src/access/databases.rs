@@ -189,12 +189,6 @@ impl Accessor {
         })
     }
 
-    /// As [`Accessor::flush`], for all databases.
-    pub fn flush_all(&mut self) -> u64 {
-        let dbs: Vec<u16> = (0..self.keyspace.databases() as u16).collect();
-        self.flush(&dbs)
-    }
-
     /// Changes the namespaces of databases, with all that follows from it. The caller is alone.
     fn remap(&mut self, dbs: &[u16], swapped: bool, remap: impl FnOnce(&Keyspace)) {
         let before: Vec<u16> = dbs.iter().map(|&db| self.keyspace.namespace(db)).collect();

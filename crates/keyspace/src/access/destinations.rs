@@ -106,7 +106,7 @@ impl Accessor {
     fn require_all_of(&mut self, needed: &[Needed]) -> Result<(), Missing> {
         let mut outcome = Ok(());
         for Needed { db, key, .. } in needed {
-            if self.require_all(self.key(*db, key), Need::Read) == Err(Missing::Cold) {
+            if self.session.cold().probe_all(self.key(*db, key), Need::Read) == Err(Missing::Cold) {
                 outcome = Err(Missing::Cold);
             }
         }
@@ -153,7 +153,7 @@ impl Reader<'_> {
     /// # Errors
     /// As there.
     pub fn secure_all_waiters<'k>(&mut self, keys: impl Iterator<Item = (u16, &'k [u8])>) -> Result<(), Missing> {
-        if !self.accessor.has_cold() || !self.has_waiters() {
+        if !self.accessor.cold().is_possible() || !self.has_waiters() {
             return Ok(());
         }
         let filled: Vec<Filled<'_>> = keys.map(|(db, key)| Filled { db, key, elements: usize::MAX }).collect();
@@ -165,7 +165,7 @@ impl Reader<'_> {
     /// # Errors
     /// As there; then the command must not have changed anything.
     pub fn secure_waiters(&mut self, filled: &[Filled<'_>]) -> Result<(), Missing> {
-        if !self.accessor.has_cold() || !self.has_waiters() || self.accessor.unit != Unit::Command {
+        if !self.accessor.cold().is_possible() || !self.has_waiters() || self.accessor.unit != Unit::Command {
             return Ok(());
         }
         self.accessor.secure_waiters(filled, |accessor, needed| {

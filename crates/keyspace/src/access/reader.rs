@@ -276,10 +276,10 @@ impl<'w> Reader<'w> {
         Ok(self.accessor.session.heat().quietly(|session| session.read(key, |_| ()))?.is_some())
     }
 
-    /// As [`Accessor::has_cold`].
+    /// Whether records may be on a device, in this batch.
     #[must_use]
     pub fn has_cold(&self) -> bool {
-        self.accessor.has_cold()
+        self.accessor.cold().is_possible()
     }
 
     /// Visits keys from `cursor` on, at least `count` if there are so many; 0 begins and ends. Keys that exist during the whole
@@ -388,7 +388,7 @@ mod tests {
             if let Ok(found) = found {
                 return (found.then_some(key), asked);
             }
-            let mut wanted = accessor.take_wanted();
+            let mut wanted = accessor.cold().take_wanted();
             asked += wanted.len();
             accessor.session.cold().stage_blocking(&mut wanted, &mut stage, &mut fetcher);
         }
@@ -452,6 +452,6 @@ mod tests {
                 break;
             }
         }
-        assert!(keys + accessor.wanted() <= 3, "a scan asks for {} records", accessor.wanted());
+        assert!(keys + accessor.cold().wanted() <= 3, "a scan asks for {} records", accessor.cold().wanted());
     }
 }

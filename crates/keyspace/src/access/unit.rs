@@ -57,11 +57,11 @@ impl UnitOfWork<'_> {
     /// When a record must be read first, or cannot be.
     pub fn require(&mut self, db: u16, key: &[u8], need: Need) -> Result<(), Missing> {
         debug_assert!(self.accessor.in_unit(), "a unit asks for what it needs once it has its latches");
-        if !self.accessor.has_cold() {
+        if !self.accessor.cold().is_possible() {
             return Ok(());
         }
         // A command of the unit may remove it before another one looks it up.
-        self.accessor.require_all(self.accessor.key(db, key), need)
+        self.accessor.cold().probe_all(self.accessor.key(db, key), need)
     }
 
     /// Begins a unit that may touch anything: waits until all other workers have ended their batches.
@@ -69,6 +69,11 @@ impl UnitOfWork<'_> {
         debug_assert!(!self.accessor.in_unit(), "a unit has no other one in it");
         self.accessor.session.plan().begin_alone();
         self.accessor.unit = Unit::Alone;
+    }
+
+    /// Says that it is later now, after waiting for others.
+    pub fn pass_time(&mut self, now_ms: i64) {
+        self.accessor.session.pass_time(now_ms);
     }
 
     /// Ends a unit.
@@ -129,8 +134,7 @@ impl UnitOfWork<'_> {
 impl Accessor {
     /// Whether a unit of several commands has begun.
     #[inline]
-    #[must_use]
-    pub fn in_unit(&self) -> bool {
+    pub(crate) fn in_unit(&self) -> bool {
         self.unit != Unit::Command
     }
 

@@ -94,21 +94,21 @@ impl<'w> Writer<'w> {
     /// # Errors
     /// As there.
     pub fn require_for(&mut self, key: Key<'_>, need: Need, again: bool) -> Result<(), Missing> {
-        if !self.reader.accessor.has_cold() {
+        if !self.reader.accessor.cold().is_possible() {
             return Ok(());
         }
         let key = self.reader.current(key);
-        if again { self.reader.accessor.require_all(key, need) } else { self.reader.accessor.require(key, need) }
+        if again { self.reader.accessor.cold().probe_all(key, need) } else { self.reader.accessor.cold().probe(key, need) }
     }
 
     /// As [`Writer::require`], for a key of any database.
     fn require_in(&mut self, db: u16, key: &[u8]) -> Result<(), Missing> {
-        if !self.reader.accessor.has_cold() {
+        if !self.reader.accessor.cold().is_possible() {
             return Ok(());
         }
         let namespace = self.reader.namespace_of(db);
         let key = self.reader.accessor.session.key(namespace, key);
-        self.reader.accessor.require(key, Need::Read)
+        self.reader.accessor.cold().probe(key, Need::Read)
     }
 
     /// Sets a key to a string, whatever it was.

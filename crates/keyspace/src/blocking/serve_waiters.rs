@@ -35,7 +35,7 @@ impl WaiterService<'_> {
             }
             keys.pop_front();
         }
-        if self.accessor.has_cold() && self.accessor.require(key, Need::Read) == Err(Missing::Cold) {
+        if self.accessor.cold().is_possible() && self.accessor.cold().probe(key, Need::Read) == Err(Missing::Cold) {
             return self.read_between(current, keys);
         }
         Secured::Yes

@@ -163,8 +163,8 @@ impl WaiterService<'_> {
             "INV-BLOCK-1: who waits is served under the latches of the unit that made the key ready"
         );
         let key = key_of(ready);
-        if self.accessor.has_cold() {
-            self.accessor.require(key, Need::Read)?;
+        if self.accessor.cold().is_possible() {
+            self.accessor.cold().probe(key, Need::Read)?;
         }
         Ok(match self.accessor.session.entry(key)? {
             Slot::Occupied(entry) => Some(entry.kind()),

@@ -152,7 +152,7 @@ impl Accessor {
         let key = reader.key(key);
         let exists = reader.peek(key);
         drop(reader);
-        self.forget_wanted();
+        self.session.cold().forget_wanted();
         exists.unwrap_or(true)
     }
 }

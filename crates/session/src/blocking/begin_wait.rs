@@ -82,7 +82,7 @@ pub(crate) fn wait(
 pub(crate) fn served_in_vain(accessor: &mut Accessor, context: &Context, client: &Client, waiter: &Waiter) {
     let again_ms = client.blocking.again_ms.take();
     let Some(request) = waiter.request().downcast_ref::<Request>() else { return };
-    if (again_ms.is_none() && request.again_ms.load(Ordering::Relaxed) == NEVER) || accessor.wanted() > 0 {
+    if (again_ms.is_none() && request.again_ms.load(Ordering::Relaxed) == NEVER) || accessor.cold().wanted() > 0 {
         return;
     }
     if request.look_again(again_ms, accessor.waiters().holds_all_of(waiter)) && fault::made() != Some(Fault::SoonerUntold) {

@@ -87,7 +87,7 @@ impl WorkerService {
         runner.accessor.serving().make_ready(keys);
         runner.end_unit();
         drop(runner.accessor.detach());
-        runner.accessor.forget_wanted();
+        runner.accessor.cold().forget_wanted();
         runner.accessor.end_batch();
         running::end();
         runner.after_command.finish_of_nobody(&runner.context);

@@ -119,7 +119,7 @@ impl Runner {
                     self.accessor.waiters().leave_served(&waiter);
                 } else {
                     waiter.go_on_waiting();
-                    if self.accessor.wanted() > 0 {
+                    if self.accessor.cold().wanted() > 0 {
                         return self.accessor.serving().read_between(key, keys);
                     }
                 }

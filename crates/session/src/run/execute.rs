@@ -29,7 +29,7 @@ impl Runner {
     ) -> Result<(), Pending> {
         let mark = out.mark();
         let mut lookups = None;
-        if self.accessor.has_cold() {
+        if self.accessor.cold().is_possible() {
             lookups = Some(self.context.statistics().lookups());
         }
         running::begin(called.dispatch.index, args.len());
@@ -68,12 +68,12 @@ impl Runner {
                 if !residency::is_too_much(&mut self.accessor) {
                     return Err(Pending::Records);
                 }
-                self.accessor.forget_wanted();
+                self.accessor.cold().forget_wanted();
                 &CommandError::TooManyCold
             }
             Stop::Computing => return Err(Pending::Computation),
             Stop::Waiting(_) => return Err(Pending::Key),
-            Stop::Unreadable if self.accessor.lacks_room() => &CommandError::NoRoomForCold,
+            Stop::Unreadable if self.accessor.cold().lacks_room() => &CommandError::NoRoomForCold,
             Stop::Unreadable => &CommandError::StorageUnreadable,
             Stop::Unplanned => {
                 debug_assert!(false, "a command uses a key that its lock plan does not hold");
@@ -119,7 +119,7 @@ impl Runner {
                 outcome
             }
             Handler::Write(handler) => {
-                let has_cold = accessor.has_cold();
+                let has_cold = accessor.cold().is_possible();
                 let keys = accessor.writer(client.db);
                 let mut call = WriteCall { args, keys, reply, client, context, planned: planned.key };
                 let tells = call.keys.tells_events();

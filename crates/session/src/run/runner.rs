@@ -149,7 +149,7 @@ impl Runner {
         while self.answer(client, out, called, args).is_err() {
             reads += 1;
             if reads > READS_MAX || !self.accessor.unit().read_missing() {
-                self.accessor.forget_wanted();
+                self.accessor.cold().forget_wanted();
                 return reply::error(&self.context, client, out, &CommandError::StorageUnreadable);
             }
         }

@@ -231,7 +231,7 @@ impl Worker {
             context.statistics().counters.units_alone.add(1);
             // Others have gone on while it waited for them: what has expired for them has expired for it.
             *now_ms = clock::unix_ms().max(*now_ms);
-            accessor.pass_time(*now_ms);
+            accessor.unit().pass_time(*now_ms);
         } else {
             for watched in watched {
                 accessor.unit().add(watched.db, &watched.key, false);
@@ -244,11 +244,11 @@ impl Worker {
             if *fault != Some(Fault::ReadKeysShared) {
                 accessor.waiters().hold_for(&filled);
             }
-            if accessor.has_cold() {
+            if accessor.cold().is_possible() {
                 required = accessor.waiters().secure_for_unit(&filled);
             }
         }
-        if !accessor.has_cold() {
+        if !accessor.cold().is_possible() {
             return Ok(());
         }
         // All of them, so that all are read together.
@@ -262,7 +262,7 @@ impl Worker {
         if required == Err(Missing::Cold) {
             accessor.unit().end();
             if is_too_much(accessor) {
-                accessor.forget_wanted();
+                accessor.cold().forget_wanted();
                 return Err(CommandError::TooManyCold.into());
             }
             return Err(Stop::Cold);

@@ -73,7 +73,7 @@ impl Worker {
         connection.waiting.made_room += 1;
         let is_too_much = alone && connection.waiting.made_room > 1;
         if is_too_much || connection.waiting.made_room > ROOM_MADE_MAX {
-            self.runner.accessor.give_up(stage);
+            stage.give_up(&mut self.runner.accessor.cold().take_wanted());
             stage.note_lack_of_room();
         } else {
             self.reads.release(&mut connection.waiting, stage);
@@ -99,7 +99,7 @@ impl Worker {
             }
             done = executed.commands;
             if executed.end != BatchEnd::Pending(Pending::Records) {
-                self.runner.accessor.forget_wanted();
+                self.runner.accessor.cold().forget_wanted();
                 self.reads.release(&mut connection.waiting, &mut stage);
                 connection.waiting.stage = stage;
                 let computes = executed.end == BatchEnd::Pending(Pending::Computation);
@@ -108,7 +108,7 @@ impl Worker {
             if connection.waiting.room_bytes != 0 {
                 // What has changed since it was read, or could not be read any more, has no claim to room beside what took its
                 // place.
-                self.runner.accessor.forget_stale(&mut stage);
+                self.runner.accessor.cold().forget_stale(&mut stage);
                 connection.waiting.room_bytes = stage.admitted_bytes();
             }
             if let Some(alone) = stage.take_refused() {
@@ -121,7 +121,7 @@ impl Worker {
             fruitless += 1;
             debug_assert!(fruitless < 2 * FRUITLESS_MAX, "what was given up is an error");
             if fruitless == FRUITLESS_MAX {
-                self.runner.accessor.give_up(&mut stage);
+                stage.give_up(&mut self.runner.accessor.cold().take_wanted());
             }
             // Nothing to read means that what was cold has moved since: it is looked up again at once.
             if self.request_records(connection, &mut stage) {

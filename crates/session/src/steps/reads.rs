@@ -82,7 +82,7 @@ impl Reads {
             let needs = fetch.needs();
             // Who holds nothing waits behind those who came before.
             let is_behind = needs != 0 && waiting.room_bytes == 0 && !self.held.is_empty();
-            match if is_behind { Begin::Later } else { accessor.admit(stage, &mut fetch, waiting.room_bytes) } {
+            match if is_behind { Begin::Later } else { accessor.cold().admit(stage, &mut fetch, waiting.room_bytes) } {
                 Begin::Never => continue,
                 Begin::Later => self.held.push_back((id, fetch)),
                 Begin::Now => {
@@ -145,7 +145,7 @@ impl Reads {
             let needs = fetch.needs();
             // Who holds something is asked in any case: others may wait for that.
             let may_begin = !is_full || *room_bytes != 0;
-            match if may_begin { accessor.admit(stage, &mut fetch, *room_bytes) } else { Begin::Later } {
+            match if may_begin { accessor.cold().admit(stage, &mut fetch, *room_bytes) } else { Begin::Later } {
                 Begin::Now => {
                     *room_bytes += needs;
                     self.begin(id, &mut connection.waiting, fetch);
@@ -174,7 +174,7 @@ impl Reads {
             self.buffer_bytes = self.buffer_bytes - waiting.buffer_bytes + stage.bytes();
             waiting.buffer_bytes = stage.bytes();
             let mut next = waiting.needed.split_off(waiting.needed.len().saturating_sub(TOGETHER_MAX));
-            accessor.plan_some(&mut next, stage, &mut self.fetches);
+            accessor.cold().plan(&mut next, stage, &mut self.fetches);
             self.request(id, accessor, waiting, stage);
         }
     }
@@ -208,7 +208,7 @@ impl Reads {
     pub(crate) fn prefetch(&self, done: &[ReadDone], accessor: &Accessor) {
         for done in done {
             if let Some((_, fetch)) = usize::try_from(done.token).ok().and_then(|token| self.in_flight.get(token)?.as_ref()) {
-                accessor.prefetch_fetched(fetch);
+                accessor.cold().prefetch_fetched(fetch);
                 done.buffer.prefetch();
             }
         }
@@ -234,7 +234,7 @@ impl Reads {
         let mut stage = std::mem::take(&mut waiting.stage);
         let (bytes, held_before, is_piece) = (fetch.bytes, stage.bytes(), fetch.is_piece());
         let begin_ns = if is_piece { clock::monotonic_ns() } else { 0 };
-        accessor.accept(&mut stage, fetch, buffer, result, &mut self.fetches);
+        accessor.cold().accept(&mut stage, fetch, buffer, result, &mut self.fetches);
         if is_piece {
             self.pieces.took(clock::monotonic_ns() - begin_ns);
         }

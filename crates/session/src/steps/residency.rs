@@ -52,12 +52,13 @@ impl Worker {
                     context.table.row(dispatch.index).shape.keys_exact(args.len(), |argument| args.at(argument))
                 {
                     let key = planned.key.at(args, position).unwrap_or_else(|| accessor.key(db, args.at(position)));
-                    accessor.probe(key, need_of(access));
+                    // A record that cannot be read is met when it is used.
+                    let _ = accessor.cold().probe(key, need_of(access));
                     if accessor.keyspace().has_waiters() {
                         accessor.waiters().probe_for(filled(db, args, (position, access), args.len()));
                     }
                 }
-                if accessor.wanted() >= AHEAD_MAX {
+                if accessor.cold().wanted() >= AHEAD_MAX {
                     return;
                 }
             }
@@ -74,17 +75,17 @@ impl Worker {
     /// Asks for the records that have been noted as needed. Whether there is anything to wait for.
     pub(crate) fn request_records(&mut self, connection: &mut Connection, stage: &mut Stage) -> bool {
         let Self { runner: Runner { accessor, context, .. }, reads, .. } = self;
-        if accessor.wanted() == 0 {
+        if accessor.cold().wanted() == 0 {
             return false;
         }
-        if accessor.wanted() <= TOGETHER_MAX {
-            accessor.plan(stage, &mut reads.fetches);
+        if accessor.cold().wanted() <= TOGETHER_MAX {
+            accessor.cold().plan(&mut accessor.cold().take_wanted(), stage, &mut reads.fetches);
             reads.request(connection.id, accessor, &mut connection.waiting, stage);
         } else if is_too_much(accessor) {
             // The command whose they are is refused when it asks for them itself.
-            accessor.forget_wanted();
+            accessor.cold().forget_wanted();
         } else {
-            connection.waiting.needed = accessor.take_wanted();
+            connection.waiting.needed = accessor.cold().take_wanted();
             connection.waiting.needed.sort_unstable();
             reads.request_next(connection.id, accessor, &mut connection.waiting, stage);
         }
@@ -133,7 +134,7 @@ pub(crate) fn ask_for_all(context: &Context, accessor: &mut Accessor, db: u16, d
     }
     for (position, access) in context.table.row(dispatch.index).shape.keys(args.len(), |argument| args.at(argument)) {
         let key = accessor.key(db, args.at(position));
-        accessor.probe(key, need_of(access));
+        let _ = accessor.cold().probe(key, need_of(access));
     }
 }
 
@@ -151,6 +152,6 @@ pub(crate) fn filled<'k>(db: u16, args: Args<'k>, (position, access): (usize, Ac
 
 /// Whether more is needed than may be in memory together.
 pub(crate) fn is_too_much(accessor: &mut Accessor) -> bool {
-    let few = accessor.wanted() <= TOGETHER_MAX;
-    !few && accessor.wanted_bytes() > RECORD_BYTES_MAX.max(accessor.keyspace().figures().budget_bytes() / MEMORY_SHARE)
+    let few = accessor.cold().wanted() <= TOGETHER_MAX;
+    !few && accessor.cold().wanted_bytes() > RECORD_BYTES_MAX.max(accessor.keyspace().figures().budget_bytes() / MEMORY_SHARE)
 }

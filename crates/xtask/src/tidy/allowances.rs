@@ -59,7 +59,6 @@ pub(super) const WIDE_LINES: &[(&str, usize)] = &[
 
 /// Public methods of types that have more than twenty.
 pub(super) const WIDE_TYPES: &[(&str, usize)] = &[
-    ("keyspace::Accessor", 38),
     ("keyspace::Reader", 40),
     ("keyspace::StreamMut", 29),
     ("keyspace::Writer", 36),

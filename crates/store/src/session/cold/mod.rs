@@ -100,6 +100,11 @@ impl Cold<'_> {
         wanted
     }
 
+    /// Forgets them.
+    pub fn forget_wanted(self) {
+        self.session.local.cold.wanted.borrow_mut().clear();
+    }
+
     /// How many records have been missed.
     #[must_use]
     pub fn wanted(self) -> usize {
