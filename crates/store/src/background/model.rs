@@ -12,7 +12,7 @@ use super::flush::{self, FlushPhase};
 use crate::fault::{self, Fault};
 use crate::shared::Shared;
 use crate::tier::read::stage::Stage;
-use crate::{Kind, Met, Options, Put, Session, Slot, Storage};
+use crate::{Kind, Missing, NotSet, Options, Put, Session, Slot, Storage};
 use almandine_device::MemoryDevice;
 use almandine_epoch::{Progress, Run};
 use almandine_io::storage::{Buffer, Source};
