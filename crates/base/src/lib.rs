@@ -1,5 +1,5 @@
 //! Shared nouns of every layer: limits, output buffers, shared bytes, classes of events, what the store knows of a collection,
-//! steps.
+//! steps, mutants.
 //!
 //! **Is**: the few types that several layers must agree on, and the fixed limits that several crates hold to. A limit of one
 //! mechanism stands beside it.
@@ -11,6 +11,7 @@
 
 pub mod events;
 pub mod limits;
+pub mod mutants;
 pub mod object;
 pub mod output;
 pub mod steps;

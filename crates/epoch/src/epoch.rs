@@ -39,9 +39,9 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::sync::Arc;
 
+use almandine_base::step;
 use crossbeam_utils::CachePadded;
 
-use crate::fault::Fault;
 use crate::gate::Gate;
 use crate::participant::Participant;
 use crate::sync::{AtomicBool, AtomicU64, Mutex, MutexGuard, Ordering, fence};
@@ -82,8 +82,6 @@ pub struct Epoch {
     pub(crate) gate: Gate,
     /// In the order of their epochs. Control plane only; no worker takes this lock.
     actions: Mutex<VecDeque<(u64, Action)>>,
-    #[cfg(loom)]
-    fault: Option<Fault>,
 }
 
 impl Epoch {
@@ -99,26 +97,6 @@ impl Epoch {
             reservations: (0..participants_max).map(|_| reservation()).collect(),
             gate: Gate::default(),
             actions: Mutex::new(VecDeque::new()),
-            #[cfg(loom)]
-            fault: None,
-        }
-    }
-
-    /// An epoch whose protocol leaves one step out.
-    #[cfg(loom)]
-    pub fn broken(participants_max: usize, fault: Fault) -> Self {
-        Self { fault: Some(fault), ..Self::new(participants_max) }
-    }
-
-    /// Whether a step of the protocol is performed: always, except in the mutants of the loom tests.
-    #[inline(always)]
-    pub(crate) fn keeps(&self, step: Fault) -> bool {
-        #[cfg(loom)]
-        return self.fault != Some(step);
-        #[cfg(not(loom))]
-        {
-            let _ = step;
-            true
         }
     }
 
@@ -157,9 +135,7 @@ impl Epoch {
     /// Costs a fence; one call tags any number of things. Nothing becomes safe before a bump.
     #[inline]
     pub fn current(&self) -> u64 {
-        if self.keeps(Fault::TagFence) {
-            fence(Ordering::SeqCst);
-        }
+        step!(TagFence, fence(Ordering::SeqCst));
         let tag = self.current.load(Ordering::Acquire);
         debug_assert!(tag >= FIRST, "a tag is an epoch");
         tag
@@ -202,9 +178,7 @@ impl Epoch {
     /// This is the largest epoch that is over and that no participant is inside of, nor inside of an earlier one.
     pub fn safe(&self) -> u64 {
         let current = self.current.load(Ordering::Acquire);
-        if self.keeps(Fault::ScanFence) {
-            fence(Ordering::SeqCst);
-        }
+        step!(ScanFence, fence(Ordering::SeqCst));
         let inside =
             self.reservations.iter().map(|reservation| reservation.epoch.load(Ordering::Acquire)).filter(|&epoch| epoch != OUTSIDE);
         let safe = inside.fold(current, u64::min) - 1;
@@ -246,14 +220,11 @@ impl Epoch {
 
     /// Takes the oldest action off the list if its epoch is safe. The lock is not held while it runs.
     fn pop_due(&self, safe: u64) -> Option<Action> {
-        let mut actions = self.actions();
+        let actions = self.actions();
         if actions.front().is_none_or(|&(epoch, _)| epoch > safe) {
             return None;
         }
-        if !self.keeps(Fault::OneLock) {
-            drop(actions);
-            actions = self.actions();
-        }
+        let mut actions = step!(OneLock, actions, else { drop(actions); self.actions() });
         let (epoch, action) = actions.pop_front()?;
         debug_assert!(epoch <= safe, "E2: an action runs when its epoch is safe");
         Some(action)

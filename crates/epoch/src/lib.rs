@@ -18,7 +18,6 @@
 
 pub mod deferred;
 pub mod epoch;
-pub mod fault;
 mod gate;
 pub mod machine;
 pub mod participant;

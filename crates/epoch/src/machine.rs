@@ -44,8 +44,9 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
+use almandine_base::step;
+
 use crate::epoch::Epoch;
-use crate::fault::Fault;
 use crate::sync::{AtomicBool, AtomicU64, Ordering};
 
 /// A phase that fits into one word, so that workers read it with one load. It may carry data, such as a checkpoint's version.
@@ -126,14 +127,7 @@ impl<P: Phase> Machine<P> {
 
     /// Returns the epoch that must be safe before `phase` has settled.
     fn publish(&self, phase: P) -> u64 {
-        if self.epoch.keeps(Fault::PublishBeforeBump) {
-            self.word.store(phase.to_word(), Ordering::Release);
-            self.epoch.bump()
-        } else {
-            let epoch = self.epoch.bump();
-            self.word.store(phase.to_word(), Ordering::Release);
-            epoch
-        }
+        step!(PublishBeforeBump, self.word.store(phase.to_word(), Ordering::Release), then self.epoch.bump())
     }
 }
 

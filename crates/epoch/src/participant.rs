@@ -4,8 +4,9 @@ use std::cell::Cell;
 use std::fmt;
 use std::sync::Arc;
 
+use almandine_base::step;
+
 use crate::epoch::{Epoch, OUTSIDE};
-use crate::fault::Fault;
 use crate::sync::{Ordering, fence};
 
 /// A registered thread's reservation. It may move to another thread, but only one uses it at a time; dropping it gives the
@@ -66,9 +67,7 @@ impl Participant {
         self.epoch.gate.take_turn();
         self.alone.set(true);
         self.epoch.gate.closed.store(true, Ordering::Relaxed);
-        if self.epoch.keeps(Fault::GateFence) {
-            fence(Ordering::SeqCst);
-        }
+        step!(GateFence, fence(Ordering::SeqCst));
     }
 
     /// Whether this participant has closed the gate.
@@ -80,7 +79,7 @@ impl Participant {
     /// it is true on, this participant is alone; it may be false again for the moment in which another one looks at the gate.
     pub fn is_alone(&self) -> bool {
         debug_assert!(self.alone.get(), "E4: only behind a closed gate is anybody alone");
-        !self.epoch.keeps(Fault::GateWait) || self.epoch.others_are_outside(self.index)
+        step!(GateWait, self.epoch.others_are_outside(self.index), else true)
     }
 
     /// Opens the gate.
@@ -95,7 +94,7 @@ impl Participant {
     #[inline]
     pub fn leave(&self) {
         debug_assert!(self.is_inside(), "left from outside");
-        let order = if self.epoch.keeps(Fault::LeaveRelease) { Ordering::Release } else { Ordering::Relaxed };
+        let order = step!(LeaveRelease, Ordering::Release, else Ordering::Relaxed);
         self.epoch.reservation(self.index).epoch.store(OUTSIDE, order);
     }
 
@@ -122,9 +121,7 @@ impl Participant {
     #[inline]
     fn occupy(&self, observed: u64) {
         self.epoch.reservation(self.index).epoch.store(observed, Ordering::Release);
-        if self.epoch.keeps(Fault::EnterFence) {
-            fence(Ordering::SeqCst);
-        }
+        step!(EnterFence, fence(Ordering::SeqCst));
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! `RUSTFLAGS="--cfg loom" cargo test --release -p almandine-epoch --test loom`
 //!
-//! Each test has twins that leave one step of the protocol out ([`Fault`]) and must fail: a checker that accepts a
+//! Each test has twins that leave one step of the protocol out ([`Mutant`]) and must fail: a checker that accepts a
 //! broken protocol proves nothing.
 #![cfg(loom)]
 #![expect(clippy::unwrap_used, reason = "the models are tests, but not #[test] functions")]
@@ -10,23 +10,24 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use almandine_epoch::fault::Fault;
+use almandine_base::mutants::{self, Mutant};
 use almandine_epoch::{Deferred, Epoch, Machine, Participant, Phase, Progress, Step};
 use loom::cell::UnsafeCell;
 use loom::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use loom::thread;
 
-fn check(fault: Option<Fault>, model: fn(Epoch)) {
-    loom::model(move || model(fault.map_or_else(|| Epoch::new(2), |fault| Epoch::broken(2, fault))));
+fn check(mutant: Option<Mutant>, model: fn(Epoch)) {
+    mutants::choose(mutant);
+    loom::model(move || model(Epoch::new(2)));
 }
 
-fn check_fails(fault: Fault, model: fn(Epoch)) {
-    let outcome = catch_unwind(AssertUnwindSafe(|| check(Some(fault), model)));
+fn check_fails(mutant: Mutant, model: fn(Epoch)) {
+    let outcome = catch_unwind(AssertUnwindSafe(|| check(Some(mutant), model)));
     let report = outcome.expect_err("the model does not notice the missing step");
     let report = report.downcast_ref::<String>().map_or("", String::as_str);
     assert!(
         ["Causality violation", "reclaimed under a reader"].iter().any(|text| report.contains(text)),
-        "the model fails without {fault:?}, but for another reason: {report}"
+        "the model fails without {mutant:?}, but for another reason: {report}"
     );
 }
 
@@ -224,13 +225,13 @@ fn retired_memory_is_not_reclaimed_under_a_reader() {
 
 #[test]
 fn reclaiming_needs_each_fence() {
-    check_fails(Fault::EnterFence, retired_by_bump);
-    check_fails(Fault::ScanFence, retired_by_bump);
-    check_fails(Fault::LeaveRelease, retired_by_bump);
-    check_fails(Fault::TagFence, retired_by_tag);
-    check_fails(Fault::EnterFence, retired_under_refresh);
-    check_fails(Fault::TagFence, deferred_by_batch);
-    check_fails(Fault::EnterFence, deferred_by_batch);
+    check_fails(Mutant::EnterFence, retired_by_bump);
+    check_fails(Mutant::ScanFence, retired_by_bump);
+    check_fails(Mutant::LeaveRelease, retired_by_bump);
+    check_fails(Mutant::TagFence, retired_by_tag);
+    check_fails(Mutant::EnterFence, retired_under_refresh);
+    check_fails(Mutant::TagFence, deferred_by_batch);
+    check_fails(Mutant::EnterFence, deferred_by_batch);
 }
 
 #[test]
@@ -240,9 +241,9 @@ fn actions_run_once_and_only_when_safe() {
 
 #[test]
 fn actions_need_each_step() {
-    check_fails(Fault::EnterFence, actions);
-    check_fails(Fault::ScanFence, actions);
-    check_fails(Fault::OneLock, actions);
+    check_fails(Mutant::EnterFence, actions);
+    check_fails(Mutant::ScanFence, actions);
+    check_fails(Mutant::OneLock, actions);
 }
 
 #[test]
@@ -252,10 +253,10 @@ fn no_worker_is_in_an_earlier_phase_when_a_step_runs() {
 
 #[test]
 fn the_machine_needs_each_step() {
-    check_fails(Fault::PublishBeforeBump, machine);
-    check_fails(Fault::EnterFence, machine);
-    check_fails(Fault::ScanFence, machine);
-    check_fails(Fault::LeaveRelease, machine);
+    check_fails(Mutant::PublishBeforeBump, machine);
+    check_fails(Mutant::EnterFence, machine);
+    check_fails(Mutant::ScanFence, machine);
+    check_fails(Mutant::LeaveRelease, machine);
 }
 
 /// E4: one works alone, on a cell that the other one uses in every visit.
@@ -314,8 +315,8 @@ fn who_is_alone_meets_nobody() {
 
 #[test]
 fn being_alone_needs_each_step() {
-    check_fails(Fault::GateFence, alone);
-    check_fails(Fault::EnterFence, alone);
-    check_fails(Fault::GateWait, alone);
-    check_fails(Fault::LeaveRelease, alone);
+    check_fails(Mutant::GateFence, alone);
+    check_fails(Mutant::EnterFence, alone);
+    check_fails(Mutant::GateWait, alone);
+    check_fails(Mutant::LeaveRelease, alone);
 }

@@ -5,9 +5,9 @@
 //! last one.
 
 use almandine_acl::{Reason, Selector, User};
+use almandine_base::step;
 use almandine_command_spec::{Access as KeyAccess, Traits};
 use almandine_datatypes::number::parse_i64;
-use almandine_instance::fault::{self, Fault};
 use almandine_resp::Args;
 
 use crate::access::Access;
@@ -103,13 +103,11 @@ fn denied_key(selector: &Selector, row: &Row, args: Args<'_>) -> Option<usize> {
     if selector.has_all_keys() {
         return None;
     }
-    let checked = if fault::made() == Some(Fault::FirstKeyAlone) { 1 } else { usize::MAX };
-    let mut keys = row
-        .shape
-        .keys_exact(args.len(), |argument| args.at(argument))
-        .filter(|(_, access)| *access != KeyAccess::NotKey)
-        .take(checked);
-    keys.find(|(at, access)| !selector.permits_key(args.at(*at), access.reads_value(), access.changes_value())).map(|(at, _)| at)
+    let mut keys =
+        row.shape.keys_exact(args.len(), |argument| args.at(argument)).filter(|(_, access)| *access != KeyAccess::NotKey);
+    let is_denied =
+        |(at, access): &(usize, KeyAccess)| !selector.permits_key(args.at(*at), access.reads_value(), access.changes_value());
+    step!(CheckEveryKey, keys.find(is_denied), else keys.take(1).find(is_denied)).map(|(at, _)| at)
 }
 
 fn denied_channel(selector: &Selector, traits: Traits, args: Args<'_>) -> Option<usize> {

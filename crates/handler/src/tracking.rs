@@ -5,8 +5,8 @@
 //! waist has noted changes, whatever command made them. Who is notified, and how, is the instance's business
 //! ([`almandine_instance::tracking`]).
 
+use almandine_base::step;
 use almandine_instance::Instance;
-use almandine_instance::fault::{self, Fault};
 use almandine_keyspace::Accessor;
 use almandine_resp::Args;
 
@@ -44,11 +44,8 @@ pub fn before_read(client: &mut Client, dispatch: &Dispatch, args: Args<'_>, con
     }
     let instance = &context.instance;
     instance.tracking.limit(keys_max(context), Some(client.shared.id), &mut client.invalidations);
-    if fault::made() == Some(Fault::TrackedLate) {
-        return Some(Tracked { stamp: u64::MAX });
-    }
     let tracked = Tracked { stamp: instance.tracking.stamp() };
-    remember(client, dispatch, args, context);
+    step!(RememberFirst, remember(client, dispatch, args, context));
     Some(tracked)
 }
 
@@ -62,11 +59,7 @@ pub fn before_queued(client: &mut Client, context: &Context) {
 /// Makes sure that the keys that were read are still remembered.
 pub fn after_read(tracked: Tracked, client: &Client, dispatch: &Dispatch, args: Args<'_>, context: &Context) {
     let instance = &context.instance;
-    if fault::made() == Some(Fault::TrackedLate) {
-        // Others may change the keys meanwhile.
-        (0..1000).for_each(|_| std::hint::spin_loop());
-    }
-    if instance.tracking.stamp() != tracked.stamp {
+    if step!(RememberFirst, instance.tracking.stamp() != tracked.stamp, else true) {
         remember(client, dispatch, args, context);
     }
 }

@@ -22,28 +22,12 @@ macro_rules! faults {
 }
 
 faults! {
-    /// While events are told, commands of one verb release their latch before theirs are.
-    EventsUnlatched = "events-unlatched",
-    /// Of the keys of a command only the first is checked against the rights of its user.
-    FirstKeyAlone = "first-key-alone",
-    /// Clients keep the rights that they had when they authenticated.
-    RightsKept = "rights-kept",
-    /// Who listens to what its user may not listen to any more is left alone.
-    ListenersKept = "listeners-kept",
-    /// A message is posted when others may publish to its channel.
-    PublishedUnordered = "published-unordered",
-    /// What a tracking client reads is remembered when it was read, not before.
-    TrackedLate = "tracked-late",
     /// EXEC asks whether a watched key has changed before it has its latches.
     WatchBeforeLatch = "watch-before-latch",
     /// A transaction of known keys latches none of them.
     NoPlan = "no-plan",
     /// One that may touch any key keeps nobody out.
     NotAlone = "not-alone",
-    /// Nobody serves those who wait for a key that the store has removed.
-    LostUntold = "lost-untold",
-    /// The worker of one that waits does not hear that there may be something for it sooner than it knows.
-    SoonerUntold = "sooner-untold",
     /// Some of those who wait hear of nothing.
     WakeDropped = "wake-dropped",
     /// The latches of a ready key are released before those who wait for it are served.
@@ -52,8 +36,6 @@ faults! {
     NoClaim = "no-claim",
     /// Who came last is served first.
     LastFirst = "last-first",
-    /// The destinations of those who wait are not at hand when they are served.
-    DestinationsUnsecured = "destinations-unsecured",
     /// A transaction holds shared what it only reads, although who waits may change it.
     ReadKeysShared = "read-keys-shared",
     /// Serving who moves elements takes some time. No step is left out; it makes others notice, as the store's `giver-goes-on`.

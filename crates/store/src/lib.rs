@@ -42,7 +42,7 @@ mod changes;
 mod counters;
 mod evict;
 mod expiry;
-mod fault;
+mod failing;
 mod figures;
 mod free;
 mod full;
@@ -68,7 +68,7 @@ pub use counters::Totals;
 pub use evict::heat::HeatRule;
 pub use evict::{EvictionOrder, EvictionPolicy};
 #[cfg(debug_assertions)]
-pub use fault::limit_allocations;
+pub use failing::limit_allocations;
 pub use figures::Figures;
 pub use full::{Full, NotSet};
 pub use index::prefetch;

@@ -87,6 +87,12 @@ fn parse_row(line: usize, text: &str) -> Option<Row> {
     Some(Row { line, form, source, keys, plan, changed, effects, replica, events, dirty, example })
 }
 
+/// The commands of one side of an example, with times as of now.
+#[must_use]
+pub fn commands(text: &str) -> Vec<Vec<Vec<u8>>> {
+    Times::now().commands(text).collect()
+}
+
 /// What an example did.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Observed {
@@ -120,8 +126,7 @@ impl Actors {
     /// Whether all of the commands are known.
     fn perform(&mut self, commands: &str, times: &Times) -> bool {
         let mut known = true;
-        for command in commands.split(';').map(str::trim).filter(|command| !command.is_empty()) {
-            let words: Vec<Vec<u8>> = command.split(' ').map(|word| times.fill_in(word)).collect();
+        for words in times.commands(commands) {
             let reply = match words[0].as_slice() {
                 b"@wait" => {
                     let text = std::str::from_utf8(&words[1]).expect("a number of milliseconds");
@@ -390,6 +395,11 @@ struct Times {
 impl Times {
     fn now() -> Self {
         Self { now_ms: SystemTime::now().duration_since(UNIX_EPOCH).expect("a clock after 1970").as_millis() }
+    }
+
+    fn commands<'t>(&self, text: &'t str) -> impl Iterator<Item = Vec<Vec<u8>>> + use<'t, '_> {
+        let commands = text.split(';').map(str::trim).filter(|command| !command.is_empty());
+        commands.map(move |command| command.split(' ').map(|word| self.fill_in(word)).collect())
     }
 
     fn fill_in(&self, word: &str) -> Vec<u8> {

@@ -1,4 +1,4 @@
-//! Servers that leave a step out on purpose, to show that a proof notices (`node::fault`).
+//! Servers that leave steps out on purpose, to show that a proof notices (`almandine_base::mutants`).
 
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind, set_hook, take_hook};
@@ -6,34 +6,44 @@ use std::sync::Once;
 
 use crate::{Program, Server};
 
-/// A server that leaves the step out.
+/// A server that leaves the steps out, with commas between their names.
 ///
 /// # Panics
 /// When it leaves nothing out: a mutant that could not run is not one that was noticed.
 #[must_use]
-pub fn start(fault: &str, flags: &[&str]) -> Server {
-    let server = Server::start_with(&Program::Mutants, flags, &[("ALMANDINE_FAULT", fault.to_owned())]);
+pub fn start(mutant: &str, flags: &[&str]) -> Server {
+    let is_fault = mutant.starts_with(|first: char| first.is_ascii_lowercase());
+    let mut environment = vec![("ALMANDINE_MUTANT", if is_fault { "GiveWay" } else { mutant }.to_owned())];
+    if is_fault || mutant == "AwaitServer" {
+        environment.push(("ALMANDINE_FAULT", if is_fault { mutant } else { "slow-hand-over" }.to_owned()));
+    }
+    let server = Server::start_with(&Program::Mutants, flags, &environment);
     assert!(
-        server.log().contains("left out on purpose"),
-        "{fault}: this server leaves no step out; name one with debug assertions by ALMANDINE_MUTANTS_SERVER"
+        is_fault || leaves_out(&server.log(), mutant),
+        "this server leaves no {mutant} out; name one with the feature `mutants` by ALMANDINE_MUTANTS_SERVER"
     );
     server
+}
+
+/// Whether a server says that it leaves the steps out, these and no others.
+fn leaves_out(log: &str, mutant: &str) -> bool {
+    log.contains(&format!("Steps are left out on purpose: [{}]", mutant.replace(',', ", ")))
 }
 
 /// Runs a proof against servers without a step until it fails, at most so often.
 ///
 /// # Panics
 /// When it never does, or when the server leaves nothing out.
-pub fn must_notice(fault: &str, flags: &[&str], rounds: usize, proof: impl Fn(&Server)) {
+pub fn must_notice(mutant: &str, flags: &[&str], rounds: usize, proof: impl Fn(&Server)) {
     for round in 0..rounds {
-        let server = start(fault, flags);
+        let server = start(mutant, flags);
         if let Err(report) = quietly(|| proof(&server)) {
             let text = report.downcast_ref::<String>().map(String::as_str).or(report.downcast_ref::<&str>().copied());
-            println!("{fault}: noticed in round {round}: {}", text.and_then(|text| text.lines().next()).unwrap_or_default());
+            println!("{mutant}: noticed in round {round}: {}", text.and_then(|text| text.lines().next()).unwrap_or_default());
             return;
         }
     }
-    panic!("{fault} was not noticed in {rounds} rounds");
+    panic!("{mutant} was not noticed in {rounds} rounds");
 }
 
 thread_local! {
@@ -56,4 +66,16 @@ fn quietly(proof: impl FnOnce()) -> std::thread::Result<()> {
     let result = catch_unwind(AssertUnwindSafe(proof));
     AWAITED.set(false);
     result
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_that_leaves_nothing_or_something_else_out_is_no_mutant() {
+        let log = "Steps are left out on purpose: [OneServer, GiveWay]\nReady\n";
+        assert!(leaves_out(log, "OneServer,GiveWay"));
+        assert!(!leaves_out(log, "OneServer") && !leaves_out(log, "GiveWay") && !leaves_out("Ready\n", "OneServer"));
+    }
 }

@@ -22,7 +22,7 @@ use crate::{Client, Value, redis_server};
 pub enum Program {
     /// `almandine-server`, or what `ALMANDINE_SERVER` names.
     Almandine,
-    /// Our server in a build that can leave steps out: what `ALMANDINE_MUTANTS_SERVER` names, else the server under test.
+    /// Our server in a build that leaves steps out: `almandine-mutants`, or what `ALMANDINE_MUTANTS_SERVER` names.
     Mutants,
     /// Debian's `redis-server`: the oracle.
     Redis,
@@ -41,7 +41,9 @@ impl Program {
     fn command(&self) -> Command {
         match self {
             Self::Almandine => Command::new(almandine_path()),
-            Self::Mutants => Command::new(std::env::var_os("ALMANDINE_MUTANTS_SERVER").map_or_else(almandine_path, PathBuf::from)),
+            Self::Mutants => {
+                Command::new(built("ALMANDINE_MUTANTS_SERVER", "almandine-mutants", " --bin almandine-mutants --features mutants"))
+            }
             Self::Redis => redis_server(),
         }
     }
@@ -53,16 +55,19 @@ impl Program {
 /// When it is nowhere, with the command that builds it.
 #[must_use]
 pub fn almandine_path() -> PathBuf {
-    if let Some(path) = std::env::var_os("ALMANDINE_SERVER") {
+    built("ALMANDINE_SERVER", "almandine-server", "")
+}
+
+fn built(variable: &str, name: &str, features: &str) -> PathBuf {
+    if let Some(path) = std::env::var_os(variable) {
         return PathBuf::from(path);
     }
     let own = std::env::current_exe().unwrap_or_default();
     let profile = own.parent().and_then(Path::parent).map(Path::to_path_buf).unwrap_or_default();
     let target = profile.parent().map(Path::to_path_buf).unwrap_or_default();
-    let candidates =
-        [profile, target.join("fast"), target.join("release"), target.join("debug")].map(|p| p.join("almandine-server"));
+    let candidates = [profile, target.join("fast"), target.join("release"), target.join("debug")].map(|p| p.join(name));
     candidates.iter().find(|p| p.is_file()).cloned().unwrap_or_else(|| {
-        panic!("no almandine-server at {candidates:?}: run `cargo build -p almandine-server` first, or set ALMANDINE_SERVER")
+        panic!("no {name} at {candidates:?}: run `cargo build -p almandine-server{features}` first, or set {variable}")
     })
 }
 

@@ -312,9 +312,9 @@ fn clients_are_cut_off_when_their_user_loses_what_they_have() {
 /// Servers that leave clients alone that have lost rights are noticed.
 #[test]
 fn rights_that_are_kept_are_noticed() {
-    must_notice("listeners-kept", &[], 1, are_cut_off);
-    must_notice("rights-kept", &[], 1, are_cut_off);
-    must_notice("rights-kept", &["--workers", "4"], 1, hold_for_all_workers);
+    must_notice("CutListenersOff", &[], 1, are_cut_off);
+    must_notice("RefreshRights", &[], 1, are_cut_off);
+    must_notice("RefreshRights", &["--workers", "4"], 1, hold_for_all_workers);
 }
 
 fn are_cut_off(server: &Server) {

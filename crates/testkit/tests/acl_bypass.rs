@@ -359,7 +359,7 @@ fn a_forbidden_key_is_denied_in_every_place() {
 /// A server that checks the first key alone is noticed.
 #[test]
 fn keys_that_are_not_checked_are_noticed() {
-    must_notice("first-key-alone", &["--workers", "2"], 1, deny_in_every_place);
+    must_notice("CheckEveryKey", &["--workers", "2"], 1, deny_in_every_place);
 }
 
 fn deny_in_every_place(server: &Server) {

@@ -136,9 +136,9 @@ fn nobody_takes_an_element_while_its_destination_is_read() {
 #[test]
 fn a_destination_that_is_not_secured_is_noticed() {
     let _alone = alone();
-    let server = start(COLD, "destinations-unsecured");
+    let server = start(COLD, "SecureDestinations");
     let outcome = moves_to_cold_keys(&server, 2_000);
-    println!("blocking, destinations-unsecured: {outcome:?}");
+    println!("blocking, SecureDestinations: {outcome:?}");
     assert!(outcome != Ok(0), "it was not noticed");
 }
 
@@ -206,9 +206,9 @@ fn who_is_served_together_is_answered_together() {
 #[test]
 fn an_answer_before_the_rest_is_served_is_noticed() {
     let _alone = alone();
-    let server = start(&[], "giver-goes-on");
+    let server = start(&[], "AwaitServer");
     let early = served_together(&server, 150);
-    println!("blocking, giver-goes-on: {early} answers came too early");
+    println!("blocking, AwaitServer: {early} answers came too early");
     assert!(early > 0, "it was not noticed");
 }
 

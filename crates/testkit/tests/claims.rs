@@ -112,7 +112,7 @@ fn what_others_take_while_a_crowd_waits_is_claimed_in_time() {
 /// A server whose workers do not hear of sooner times is noticed.
 #[test]
 fn times_that_are_not_told_are_noticed() {
-    must_notice("sooner-untold", &["--workers", "4"], 1, is_claimed_by_who_came_before);
+    must_notice("LookSooner", &["--workers", "4"], 1, is_claimed_by_who_came_before);
 }
 
 /// Something is taken once, while one waits that came when nothing was pending, and no client comes or changes anything after that.
@@ -233,7 +233,7 @@ fn are_claimed(server: &Server, impatient: bool) -> u64 {
 /// A server that tells no client what it has removed is noticed.
 #[test]
 fn streams_that_are_lost_untold_are_noticed() {
-    must_notice("lost-untold", &["--workers", "3"], 1, |server| are_told(server, false));
+    must_notice("ServeLost", &["--workers", "3"], 1, |server| are_told(server, false));
 }
 
 /// Streams that expire, or give way to others, without a command on them; in memory and on a device.

@@ -49,7 +49,7 @@ fn events_of_a_key_come_in_the_order_of_its_changes() {
 /// A server that releases the latch of a key before it tells what the command has done there is noticed.
 #[test]
 fn events_that_are_told_too_late_are_noticed() {
-    must_notice("events-unlatched", &["--workers", "4", "--notify-keyspace-events", "Kg$xn"], 10, come_in_order);
+    must_notice("LatchForEvents", &["--workers", "4", "--notify-keyspace-events", "Kg$xn"], 10, come_in_order);
 }
 
 fn come_in_order(server: &Server) {

@@ -32,7 +32,7 @@ fn all_listeners_of_a_channel_hear_one_order_and_miss_nothing() {
 /// A server that posts messages when others may publish to the channel is noticed.
 #[test]
 fn messages_that_are_posted_in_no_order_are_noticed() {
-    must_notice("published-unordered", &["--workers", "4"], 10, hear_one_order);
+    must_notice("PostUnderLock", &["--workers", "4"], 10, hear_one_order);
 }
 
 fn hear_one_order(server: &Server) {

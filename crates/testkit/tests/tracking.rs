@@ -311,7 +311,7 @@ fn who_reads_while_a_key_changes_is_told() {
 /// A server that remembers what is read when it was read is noticed.
 #[test]
 fn what_is_remembered_too_late_is_noticed() {
-    must_notice("tracked-late", &["--workers", "2"], 20, is_told);
+    must_notice("RememberFirst", &["--workers", "2"], 20, is_told);
 }
 
 fn is_told(server: &Server) {

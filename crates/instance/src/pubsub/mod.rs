@@ -14,12 +14,10 @@ pub use subscribers::Subscribers;
 
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, PoisonError, RwLock};
-use std::time::Duration;
 
-use almandine_io::thread;
+use almandine_base::step;
 use bytes::Bytes;
 
-use crate::fault::{self, Fault};
 use crate::messages::{Message, Workers};
 use channels::{Channel, Channels, Part};
 use patterns::Patterns;
@@ -164,10 +162,7 @@ impl PubSub {
         let part = self.of(shard).part(channel);
         if !shard && self.pattern_count.load(Relaxed) > 0 {
             let Some((publication, workers, receivers)) = self.gather(&part, channel, payload) else { return 0 };
-            if fault::made() == Some(Fault::PublishedUnordered) {
-                drop(part);
-                thread::yield_now();
-            }
+            step!(PostUnderLock, (), else drop(part));
             self.post(publication, workers.into_iter());
             return receivers;
         }
@@ -214,9 +209,6 @@ impl PubSub {
             if !self.workers.send(worker, Message::Publish(Arc::clone(&publication))) {
                 // Its listeners would not know what they have missed.
                 self.workers.send(worker, Message::Unheard(Arc::clone(&publication)));
-            }
-            if fault::made() == Some(Fault::PublishedUnordered) {
-                thread::sleep(Duration::from_micros(100));
             }
         }
     }

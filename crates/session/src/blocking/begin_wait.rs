@@ -6,10 +6,9 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
-use almandine_base::Output;
+use almandine_base::{Output, step};
 use almandine_handler::blocking::{Block, Waiting};
 use almandine_handler::{Access, Client, Context, Dispatch, Outcome, PlannedKey, ReadCall, Stop};
-use almandine_instance::fault::{self, Fault};
 use almandine_instance::{ClientShared, Message};
 use almandine_keyspace::{Accessor, Waiter, WaiterKeys, Writer};
 use almandine_resp::{Args, ArgsBuf, ProtocolVersion, Reply};
@@ -85,7 +84,7 @@ pub(crate) fn served_in_vain(accessor: &mut Accessor, context: &Context, client:
     if (again_ms.is_none() && request.again_ms.load(Ordering::Relaxed) == NEVER) || accessor.cold().wanted() > 0 {
         return;
     }
-    if request.look_again(again_ms, accessor.waiters().holds_all_of(waiter)) && fault::made() != Some(Fault::SoonerUntold) {
+    if step!(LookSooner, request.look_again(again_ms, accessor.waiters().holds_all_of(waiter)), else false) {
         context.instance.workers.send(request.shared.worker, Message::LookAgain(request.shared.id));
     }
 }

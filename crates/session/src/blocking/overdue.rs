@@ -8,7 +8,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-use almandine_instance::fault::{self, Fault};
+use almandine_base::step;
 use almandine_io::clock;
 use almandine_keyspace::{Accessor, ReadyKey};
 use almandine_net::{ConnectionId, Control};
@@ -68,9 +68,7 @@ impl WorkerService {
     /// The store has removed a key: those who wait to hear of it are served.
     #[cold]
     pub(crate) fn serve_lost(&mut self, key: ReadyKey) {
-        if fault::made() != Some(Fault::LostUntold) {
-            self.serve_unchanged(|_| vec![key]);
-        }
+        step!(ServeLost, self.serve_unchanged(|_| vec![key]));
     }
 
     /// Serves those who wait for some keys, in a batch of its own.

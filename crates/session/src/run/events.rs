@@ -5,12 +5,9 @@
 //! comes between or too early. Reads latch exclusively then, because a key that has expired is removed, which is an event,
 //! before the miss that follows.
 
-use std::time::Duration;
-
 use almandine_base::events::Classes;
+use almandine_base::step;
 use almandine_handler::{Dispatch, Flags, Outcome, Stop};
-use almandine_instance::fault::{self, Fault};
-use almandine_io::thread;
 use almandine_keyspace::Reader;
 
 /// Whether a command that reads takes the latches of the keys that it declares: for the misses that it tells, or, of several
@@ -25,19 +22,15 @@ pub(crate) fn latches_read(dispatch: &Dispatch, keys: &Reader<'_>, together: boo
 /// are told.
 #[cold]
 pub(crate) fn latches_write(dispatch: &Dispatch) -> bool {
-    dispatch.key != 0
-        && !dispatch.flags.any(Flags::ANY_KEY.with(Flags::OTHER_DATABASE))
-        && fault::made() != Some(Fault::EventsUnlatched)
+    let is_single = dispatch.key != 0 && !dispatch.flags.any(Flags::ANY_KEY.with(Flags::OTHER_DATABASE));
+    step!(LatchForEvents, is_single, else false)
 }
 
 /// Tells the events of a command, while its keys are latched still; of one that runs again, only what the store did. A command
 /// that waits runs again if it `reads`; one that writes has changed what it has told.
 #[cold]
 pub(crate) fn end(keys: &mut Reader<'_>, outcome: &Outcome, reads: bool) {
-    if fault::made() == Some(Fault::EventsUnlatched) {
-        // Others get the key meanwhile.
-        thread::sleep(Duration::from_micros(50));
-    }
+    step!(LatchForEvents);
     let again =
         matches!(outcome, Err(Stop::Cold | Stop::Unplanned | Stop::Computing)) || reads && matches!(outcome, Err(Stop::Waiting(_)));
     keys.end_events(again);

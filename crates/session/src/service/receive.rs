@@ -3,10 +3,9 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-use almandine_base::Output;
 use almandine_base::limits::BATCH_COMMANDS_MAX;
+use almandine_base::{Output, step};
 use almandine_handler::{Access, Client, Kept, Table, pubsub, tracking, transaction};
-use almandine_instance::fault::{self, Fault};
 use almandine_instance::{ClientOrigin, Instance, Message};
 use almandine_io::clock;
 use almandine_io::socket::Address;
@@ -315,7 +314,7 @@ impl Service for WorkerService {
                     connection.client.follow_users(&self.worker.runner.context.instance.acl);
                     connection.client.closing || connection.client.listens_to_forbidden()
                 });
-                if forbidden && fault::made() != Some(Fault::ListenersKept) {
+                if step!(CutListenersOff, forbidden, else false) {
                     control.kill(id, false);
                 }
             }

@@ -3,9 +3,9 @@
 //! Before a batch runs, all of its keys are probed and what is cold is read together. A command that writes is asked again under
 //! its latches, before it changes anything; one that reads and meets a cold record has its reply cut off.
 
+use almandine_base::step;
 use almandine_command_spec::Access;
 use almandine_handler::{Context, Dispatch, Flags, Handler, Outcome, Stop, WriteCall};
-use almandine_instance::fault::{self, Fault};
 use almandine_keyspace::{Accessor, Filled, Need, Stage};
 use almandine_resp::Args;
 
@@ -141,13 +141,12 @@ pub(crate) fn ask_for_all(context: &Context, accessor: &mut Accessor, db: u16, d
 /// A declared key, with how many elements it may get from a command, or from a unit of commands with so many arguments.
 pub(crate) fn filled<'k>(db: u16, args: Args<'k>, (position, access): (usize, Access), arguments: usize) -> Filled<'k> {
     let elements = match access {
-        _ if fault::made() == Some(Fault::DestinationsUnsecured) => 0,
         Access::Insert | Access::ReadInsert | Access::Update | Access::ReadUpdate => arguments,
         // A whole list may come from elsewhere.
         Access::Overwrite | Access::Create => usize::MAX,
         _ => 0,
     };
-    Filled { db, key: args.at(position), elements }
+    Filled { db, key: args.at(position), elements: step!(SecureDestinations, elements, else 0) }
 }
 
 /// Whether more is needed than may be in memory together.

@@ -53,13 +53,19 @@ impl Rig {
         Self { keyspace, instance: Arc::new(instance), table, kept, between_batches: RwLock::new(()) }
     }
 
-    /// One worker with one client, which sends so many pipelines, or until it is told to stop.
-    pub(crate) fn run(&self, worker: usize, pipelines: usize, seed: u64, stop: &AtomicBool) {
+    /// A worker with one client.
+    pub(crate) fn open(&self, worker: usize) -> (WorkerService, <WorkerService as Service>::Connection) {
         let mut sessions = WorkerService::new(Arc::clone(&self.instance), self.table, self.keyspace.accessor().unwrap(), worker);
         let local = Address::Ip("127.0.0.1:6379".parse().unwrap());
         let peer = Peer { remote: local.clone(), local, worker, descriptor: 0 };
-        let (mut out, mut random) = (Output::new(), Random::new(seed));
-        let mut connection = sessions.open(worker as u64 + 1, &peer, &mut out).unwrap();
+        let connection = sessions.open(worker as u64 + 1, &peer, &mut Output::new()).unwrap();
+        (sessions, connection)
+    }
+
+    /// One worker with one client, which sends so many pipelines, or until it is told to stop.
+    pub(crate) fn run(&self, worker: usize, pipelines: usize, seed: u64, stop: &AtomicBool) {
+        let ((mut sessions, mut connection), mut random) = (self.open(worker), Random::new(seed));
+        let mut out = Output::new();
         for pipeline in 0..pipelines {
             if stop.load(Ordering::Relaxed) {
                 break;

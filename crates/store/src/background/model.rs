@@ -6,13 +6,13 @@
 //! `Session::upsert`, `Session::entry` and `Session::delete`; the flusher's own steps close, flush and evict its page. What the
 //! checker explores are the latch, the index, the head and the epoch; records' words are ordinary atomics.
 //!
-//! Each mutant leaves out one step of that code ([`Fault`]) and must fail with the report that belongs to it.
+//! Each mutant leaves out one step of that code ([`Mutant`]) and must fail with the report that belongs to it.
 
 use super::flush::{self, FlushPhase};
-use crate::fault::{self, Fault};
 use crate::shared::Shared;
 use crate::tier::read::stage::Stage;
 use crate::{Kind, Missing, NotSet, Options, Put, Session, Slot, Storage};
+use almandine_base::mutants::{self, Mutant};
 use almandine_device::MemoryDevice;
 use almandine_epoch::{Progress, Run};
 use almandine_io::storage::{Buffer, Source};
@@ -204,19 +204,19 @@ fn read_then_read() {
     beside(read, read, &[Some(b"old")]);
 }
 
-fn explore(scenario: fn(), fault: Option<Fault>) {
-    fault::make(fault);
+fn explore(scenario: fn(), mutant: Option<Mutant>) {
+    mutants::choose(mutant);
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = Some(2);
     builder.check(scenario);
 }
 
 /// The mutant is caught, and for one of the reasons that it is made for.
-fn explore_fails(scenario: fn(), fault: Fault, reasons: &[&str]) {
-    let outcome = catch_unwind(AssertUnwindSafe(|| explore(scenario, Some(fault))));
-    let Err(report) = outcome else { panic!("the checker does not notice {fault:?}") };
+fn explore_fails(scenario: fn(), mutant: Mutant, reasons: &[&str]) {
+    let outcome = catch_unwind(AssertUnwindSafe(|| explore(scenario, Some(mutant))));
+    let Err(report) = outcome else { panic!("the checker does not notice {mutant:?}") };
     let text = report.downcast_ref::<String>().map(String::as_str).or(report.downcast_ref::<&str>().copied()).unwrap_or("");
-    assert!(reasons.iter().any(|reason| text.contains(reason)), "{fault:?} is caught, but for another reason: {text}");
+    assert!(reasons.iter().any(|reason| text.contains(reason)), "{mutant:?} is caught, but for another reason: {text}");
 }
 
 #[test]
@@ -239,9 +239,9 @@ fn a_key_that_leaves_memory_is_read_as_it_was_or_is() {
 
 #[test]
 fn mutants_of_using_a_key_that_leaves_memory_are_caught() {
-    explore_fails(append_then_set, Fault::InsertBlindly, &[ONE, TWICE, LOST]);
-    explore_fails(delete_then_set, Fault::InsertBlindly, &[ONE, TWICE, LOST]);
-    explore_fails(append_then_set, Fault::LookBeforeLatch, &[ONE, TWICE, LOST, MISCOUNTED]);
-    explore_fails(set_then_delete, Fault::LookBeforeLatch, &[ONE, TWICE, LOST, WRONG, MISCOUNTED]);
-    explore_fails(read_then_read, Fault::HeadBeforeEnter, &[WRONG]);
+    explore_fails(append_then_set, Mutant::CompareWithAll, &[ONE, TWICE, LOST]);
+    explore_fails(delete_then_set, Mutant::CompareWithAll, &[ONE, TWICE, LOST]);
+    explore_fails(append_then_set, Mutant::LookUnderLatch, &[ONE, TWICE, LOST, MISCOUNTED]);
+    explore_fails(set_then_delete, Mutant::LookUnderLatch, &[ONE, TWICE, LOST, WRONG, MISCOUNTED]);
+    explore_fails(read_then_read, Mutant::HeadInEpoch, &[WRONG]);
 }

@@ -13,8 +13,9 @@
 //! stay.
 
 pub(crate) mod events;
+#[cfg(any(feature = "mutants", loom))]
+mod mutants;
 
-use crate::fault::{self, Fault};
 use crate::record::Kind;
 use crate::record::heap::SharedValue;
 use crate::record::put::Put;
@@ -250,14 +251,6 @@ impl Changes {
         let start = self.bytes.len();
         self.bytes.extend_from_slice(bytes);
         start..self.bytes.len()
-    }
-
-    /// Gives the effects on keys other sequences, which is a fault.
-    pub(crate) fn number_anew(&mut self, mut sequence: impl FnMut(u16, &[u8]) -> u64) {
-        debug_assert!(fault::is_made(Fault::EffectOutsideLatch), "INV-EFFECT-1: sequences are given under the latch");
-        for note in self.notes.iter_mut().filter(|note| !matches!(note.effect, Some(Noted::Database(_) | Noted::Lost))) {
-            note.sequence = sequence(note.namespace, &self.bytes[note.key.clone()]);
-        }
     }
 
     pub(crate) fn clear(&mut self) {

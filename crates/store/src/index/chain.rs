@@ -6,7 +6,7 @@
 use super::bucket::{Bucket, ENTRIES, OVERFLOW_ENTRIES};
 use super::entry::{Entry, Tag};
 use super::{Entered, Index};
-use crate::fault;
+use crate::failing;
 use crate::shared::written::{self, SharedLine};
 use crate::sync::{AtomicU64, Ordering};
 
@@ -164,7 +164,7 @@ impl Index {
             return Ok(());
         }
         // All overflow buckets behind the front one are full (INV-INDEX-3), so a new one goes in front.
-        if fault::allocation_fails() {
+        if failing::allocation_fails() {
             return Err(());
         }
         let number = self.overflow.allocate().ok_or(())?;

@@ -19,9 +19,8 @@ mod overflow;
 mod resize;
 mod table;
 
-use crate::fault::{self, Fault};
 use crate::sync::{AtomicU64, Ordering};
-use almandine_base::steps;
+use almandine_base::{step, steps};
 use bucket::{Bucket, Seen};
 use entry::{Entry, Tag};
 use latch::SharedLatch;
@@ -230,7 +229,7 @@ impl Index {
     }
 
     fn gives_way(&self) -> bool {
-        self.is_out_of_order() && !fault::is_made(Fault::WaitsInOrder)
+        step!(GiveWay, self.is_out_of_order(), else false)
     }
 
     /// Latches the bucket of `hash` for the session that serves waiters, which holds others in no order; unless `gives_up` says

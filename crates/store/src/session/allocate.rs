@@ -1,7 +1,7 @@
 //! Space for records: from freed pieces first, else from the session's chunk of the tail; and its way back.
 
 use crate::counters::add;
-use crate::fault;
+use crate::failing;
 use crate::free::REMAINDER_MIN;
 use crate::full::Full;
 use crate::log::{Chunk, Log, PAGE_WORDS};
@@ -21,7 +21,7 @@ const WAKE_WORDS: u64 = PAGE_WORDS / 4;
 pub(crate) fn allocate(store: &Shared, local: &mut ThreadState, units: usize) -> Result<(u64, usize), Full> {
     debug_assert!((1..=UNITS_MAX).contains(&units), "INV-LOG-2: a record has words");
     debug_assert!(local.participant.is_inside(), "INV-FREE-1: space is taken and used within one epoch");
-    if fault::allocation_fails() {
+    if failing::allocation_fails() {
         return Err(Full);
     }
     local.allocated.words += units;

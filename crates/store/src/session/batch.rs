@@ -1,7 +1,6 @@
 //! A session's batches: entering the epoch, leaving it, and what is due at their ends.
 
 use super::allocate;
-use crate::fault::{self, Fault};
 use crate::log::NO_PAGE;
 use crate::record::WORD;
 use crate::record::heap::SharedValue;
@@ -9,6 +8,7 @@ use crate::record::key::{GlanceId, Key};
 use crate::session::heat::evict::make_room;
 use crate::session::thread_state::ThreadState;
 use crate::shared::Shared;
+use almandine_base::step;
 use almandine_epoch::Participant;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -61,14 +61,8 @@ impl Session {
         debug_assert!(self.local.held.is_empty(), "INV-LATCH-2: a batch begins without latches");
         self.local.now_ms = now_ms;
         self.local.glances.clear();
-        if fault::is_made(Fault::HeadBeforeEnter) {
-            self.local.head = self.store.log.head();
-        }
-        self.local.participant.enter_gated();
-        // After entering: a head that moves later leaves its pages in memory until this batch has ended (INV-TIER-1).
-        if !fault::is_made(Fault::HeadBeforeEnter) {
-            self.local.head = self.store.log.head();
-        }
+        // In this order: a head that moves later leaves its pages in memory until this batch has ended (INV-TIER-1).
+        step!(HeadInEpoch, self.local.participant.enter_gated(), then self.local.head = self.store.log.head());
     }
 
     /// Ends a batch.

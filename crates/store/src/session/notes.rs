@@ -5,7 +5,6 @@ use super::view::View;
 use crate::changes::events::Event;
 use crate::changes::{Body, Change, Effect, RemovalReason};
 use crate::counters::add;
-use crate::fault::{self, Fault};
 use crate::index::Index;
 use crate::namespace::NO_NAMESPACE;
 use crate::record::key::{GlanceId, Key};
@@ -14,6 +13,7 @@ use crate::record::{Header, Kind, Record};
 use crate::session::thread_state::ThreadState;
 use crate::shared::Shared;
 use crate::shared::consumers::Consumer;
+use almandine_base::step;
 
 /// Consumers for which changes are noted.
 const NOTED: u32 = Consumer::Keys as u32 | Consumer::Effects as u32;
@@ -89,7 +89,6 @@ impl Shared {
         match act {
             _ if wanted & NOTED == 0 => {}
             Act::Nothing => {}
-            Act::Put(..) if fault::is_made(Fault::EffectNotNoted) => {}
             Act::Set(record, header) | Act::Make(record, header) => {
                 let view = view(record, header);
                 shared = view.shared();
@@ -108,7 +107,9 @@ impl Shared {
                 let bytes = view.bytes().and_then(|value| value.get(offset..offset + len)).unwrap_or_default();
                 self.push(local, wanted, key, None, Effect::Write { offset, bytes });
             }
-            Act::Put(record, header) => self.push(local, wanted, key, None, Effect::Put(put(&view(record, header)))),
+            Act::Put(record, header) => {
+                step!(NoteExpiry, self.push(local, wanted, key, None, Effect::Put(put(&view(record, header)))));
+            }
             Act::Remove => self.push(local, wanted, key, None, Effect::Remove),
             Act::Edit(kind, edits) | Act::EditUnready(kind, edits) => {
                 self.push(local, wanted, key, None, Effect::Edit { kind, edits })
@@ -128,7 +129,7 @@ impl Shared {
             change.effect = Some(effect);
             change.generation = self.consumers.generation(namespace);
             change.sequence = self.consumers.next_sequence(hash);
-            change.ends_group = fault::is_made(Fault::GroupEndsEarly);
+            change.ends_group = step!(OneGroup, false, else true);
         }
         local.notes.changes.push(&change);
     }
@@ -241,11 +242,7 @@ impl Session {
         debug_assert!(!self.local.participant.is_inside(), "a listener may take its time");
         debug_assert!(!self.local.notes.group_open, "INV-EFFECT-1: the effects of a unit of work come together");
         self.local.notes.changes.end_group();
-        if fault::is_made(Fault::EffectOutsideLatch) {
-            let store = &self.store;
-            let late = |namespace, key: &[u8]| store.consumers.next_sequence(store.hash(namespace, key));
-            self.local.notes.changes.number_anew(late);
-        }
+        step!(NumberUnderLatch, (), else self.local.notes.changes.number_late(&self.store));
         if let Some(listener) = self.store.consumers.afterwards.get() {
             listener(&self.local.notes.changes);
         }

@@ -64,6 +64,10 @@ fn proof_names(root: &Path) -> Vec<String> {
 const LOOM: &[(&str, &[&str])] =
     &[("almandine-io", &["--lib", "model"]), ("almandine-epoch", &["--test", "loom"]), ("almandine-store", &["--lib", "model"])];
 
+/// What is built anew for mutants: the crates that have steps and those above them, once for the server and a proof of `session`.
+const MUTANTS: &[&str] =
+    &["--package", "almandine-server", "--package", "almandine-session", "--features", "almandine-server/mutants"];
+
 /// Runs everything; true when all passed.
 pub(crate) fn run(full: bool) -> bool {
     let root = crate::root::root();
@@ -90,6 +94,8 @@ pub(crate) fn run(full: bool) -> bool {
         ended.push(execute(&root, &loom));
     }
     ended.push(execute(&root, &step("testkit", &["test", "--package", "almandine-testkit", "--lib"])));
+    ended.push(execute(&root, &step("build mutants", &[&["build"][..], MUTANTS, &["--bin", "almandine-mutants"]].concat())));
+    ended.push(execute(&root, &step("effects mutants", &[&["test"][..], MUTANTS, &["--test", "effects", "mutants"]].concat())));
     proofs(&root, "debug", "dev", full, python.as_deref(), &mut ended);
     let files: &[&str] = if full { &[] } else { &["--fast-part"] };
     match redis_suite::fetch() {
@@ -131,9 +137,6 @@ fn proofs(root: &Path, directory: &str, profile: &str, full: bool, python: Optio
         let mut step =
             step(&format!("{proof} {profile}"), &["test", "--package", "almandine-testkit", "--test", &proof, "--", "--nocapture"]);
         step.environment.push(("ALMANDINE_SERVER", target(root).join(directory).join("almandine-server").display().to_string()));
-        // Steps can be left out of builds with debug assertions only; the debug build is there, the release build comes behind it.
-        let mutants = target(root).join("debug").join("almandine-server");
-        step.environment.push(("ALMANDINE_MUTANTS_SERVER", mutants.display().to_string()));
         step.environment.push(("ALMANDINE_TEST_FULL", u8::from(full).to_string()));
         if let Some(python) = python {
             step.environment.push(("ALMANDINE_PYTHON", python.display().to_string()));

@@ -19,6 +19,7 @@ mod latches;
 mod layers;
 pub(crate) mod lines;
 mod mechanisms;
+mod mutants;
 mod names;
 mod places;
 mod problem;
@@ -77,6 +78,7 @@ fn check(root: &Path) -> Result<(Vec<Problem>, Vec<Problem>), String> {
         warnings.extend(notes);
     }
     problems.extend(mechanisms::check(&sources));
+    problems.extend(mutants::check(&sources));
     problems.extend(dependencies::check(&metadata));
     Ok((problems, warnings))
 }

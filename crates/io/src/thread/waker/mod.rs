@@ -22,6 +22,8 @@
 use std::sync::OnceLock;
 use std::time::Duration;
 
+use almandine_base::step;
+
 #[cfg(all(test, loom))]
 use loom::{
     sync::atomic::{AtomicBool, Ordering, fence},
@@ -36,22 +38,6 @@ use std::{
 #[cfg(all(test, loom))]
 mod model;
 
-/// Performs a step of the protocol: always, except in the mutants of the model.
-#[cfg(not(all(test, loom)))]
-macro_rules! step {
-    ($waker:expr, $step:ident, $action:expr) => {
-        $action
-    };
-}
-#[cfg(all(test, loom))]
-macro_rules! step {
-    ($waker:expr, $step:ident, $action:expr) => {
-        if $waker.left_out != Some(model::Step::$step) {
-            $action
-        }
-    };
-}
-
 /// Wakes one waiting thread. A wake that comes before the wait is not lost. A wake while a signal is there costs a fence and a
 /// load.
 #[derive(Debug)]
@@ -61,8 +47,6 @@ pub struct Waker {
     /// Set by the waker, taken by the waiter.
     signalled: AtomicBool,
     thread: OnceLock<Thread>,
-    #[cfg(all(test, loom))]
-    left_out: Option<model::Step>,
 }
 
 impl Default for Waker {
@@ -75,23 +59,17 @@ impl Waker {
     /// A waker without a thread yet; the first [`Waker::wait`] binds it to its caller.
     #[must_use]
     pub fn new() -> Self {
-        Self {
-            waiting: AtomicBool::new(false),
-            signalled: AtomicBool::new(false),
-            thread: OnceLock::new(),
-            #[cfg(all(test, loom))]
-            left_out: None,
-        }
+        Self { waiting: AtomicBool::new(false), signalled: AtomicBool::new(false), thread: OnceLock::new() }
     }
 
     /// Wakes the waiting thread, or makes its next wait return at once.
     pub fn wake(&self) {
-        step!(self, AskFence, fence(Ordering::SeqCst));
+        step!(AskFence, fence(Ordering::SeqCst));
         if self.signalled.load(Ordering::Relaxed) {
             return;
         }
         self.signalled.store(true, Ordering::Release);
-        step!(self, SignalFence, fence(Ordering::SeqCst));
+        step!(SignalFence, fence(Ordering::SeqCst));
         if self.waiting.load(Ordering::Relaxed)
             && let Some(thread) = self.thread.get()
         {
@@ -103,13 +81,13 @@ impl Waker {
     pub fn wait(&self, timeout: Duration) {
         self.thread.get_or_init(thread::current);
         self.waiting.store(true, Ordering::Relaxed);
-        step!(self, WaitFence, fence(Ordering::SeqCst));
+        step!(WaitFence, fence(Ordering::SeqCst));
         if !self.signalled.load(Ordering::Relaxed) {
             park(timeout);
         }
         self.waiting.store(false, Ordering::Relaxed);
         self.signalled.swap(false, Ordering::Acquire);
-        step!(self, TakeFence, fence(Ordering::SeqCst));
+        step!(TakeFence, fence(Ordering::SeqCst));
     }
 }
 

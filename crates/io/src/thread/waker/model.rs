@@ -7,30 +7,19 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
+use almandine_base::mutants::{self, Mutant};
 use loom::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use loom::thread;
 
 use super::Waker;
 
-/// A step of the protocol that a mutant leaves out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Step {
-    /// w2: between the work and the question whether a signal is there.
-    AskFence,
-    /// w5: between the signal and the question whether the thread waits.
-    SignalFence,
-    /// t2: between saying that it waits and looking for a signal.
-    WaitFence,
-    /// t6: between taking the signal and looking for work.
-    TakeFence,
-}
-
 /// Two pieces of work, each published by itself and followed by a wake, from as many threads as there are entries.
-fn check(left_out: Option<Step>, wakes: &'static [usize]) {
+fn check(mutant: Option<Mutant>, wakes: &'static [usize]) {
+    mutants::choose(mutant);
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = Some(3);
     builder.check(move || {
-        let shared = Arc::new((Waker { left_out, ..Waker::new() }, [AtomicUsize::new(0), AtomicUsize::new(0)]));
+        let shared = Arc::new((Waker::new(), [AtomicUsize::new(0), AtomicUsize::new(0)]));
         let threads: Vec<_> = (0..wakes.len())
             .map(|own| {
                 let shared = Arc::clone(&shared);
@@ -61,12 +50,12 @@ fn no_wake_is_lost() {
 
 #[test]
 fn the_waker_needs_each_fence() {
-    for step in [Step::AskFence, Step::SignalFence, Step::WaitFence, Step::TakeFence] {
+    for mutant in [Mutant::AskFence, Mutant::SignalFence, Mutant::WaitFence, Mutant::TakeFence] {
         let found = [&[1][..], &[2], &[1, 1]].into_iter().any(|wakes| {
-            let outcome = catch_unwind(AssertUnwindSafe(|| check(Some(step), wakes)));
+            let outcome = catch_unwind(AssertUnwindSafe(|| check(Some(mutant), wakes)));
             let report = outcome.err().map(|report| report.downcast_ref::<String>().cloned().unwrap_or_default());
             report.is_some_and(|report| report.contains("deadlock"))
         });
-        assert!(found, "no lost wake without {step:?}");
+        assert!(found, "no lost wake without {mutant:?}");
     }
 }

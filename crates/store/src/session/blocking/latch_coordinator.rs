@@ -6,11 +6,11 @@
 //! latches and wait for more release them and begin anew while it waits ([`Index::latch_next`]). So it waits for no session that
 //! waits for it (INV-LATCH-3).
 
-use crate::fault::{self, Fault};
 use crate::index::Index;
 use crate::record::key::ReadyKey;
 use crate::session::plan::held::Held;
 use crate::sync::{AtomicU64, Backoff, Mutex, MutexGuard, Ordering};
+use almandine_base::step;
 use std::collections::VecDeque;
 use std::sync::PoisonError;
 
@@ -79,7 +79,7 @@ impl Serving<'_> {
         self.held.keep_exclusive(self.index, keys.iter().map(|ready| ready.hash));
         let mut state = self.latch_coordinator.state();
         debug_assert!(state.is_served || state.given.is_empty(), "INV-BLOCK-1: nothing is left at the state");
-        if !state.is_served || fault::is_made(Fault::SeveralServers) {
+        if step!(OneServer, !state.is_served, else true) {
             state.is_served = true;
             self.held.is_server = true;
             return true;
@@ -90,7 +90,7 @@ impl Serving<'_> {
         drop(state);
         debug_assert!(self.held.is_empty(), "INV-LATCH-2: who waits for the server holds nothing");
         let mut backoff = Backoff::new();
-        while self.latch_coordinator.ended.load(Ordering::Acquire) == ended && !fault::is_made(Fault::GiverGoesOn) {
+        while step!(AwaitServer, self.latch_coordinator.ended.load(Ordering::Acquire) == ended, else false) {
             backoff.wait();
         }
         false
@@ -132,7 +132,7 @@ impl Serving<'_> {
         // What was served is open again, before its givers go on.
         self.held.release(self.index);
         let mut state = self.latch_coordinator.state();
-        if state.given.is_empty() || fault::is_made(Fault::DeskLeft) {
+        if step!(TakeGiven, state.given.is_empty(), else true) {
             state.is_served = false;
             self.held.is_server = false;
             self.latch_coordinator.ended.fetch_add(1, Ordering::Release);

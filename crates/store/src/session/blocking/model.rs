@@ -6,15 +6,15 @@
 //! Everything here is the real thing: the index and its latches, the plan of latches, the latch coordinator. What a session does
 //! with what it holds is to count in its buckets, by a load and a store: two at a time would lose a count.
 //!
-//! Each mutant leaves out one step of that code ([`Fault`]) and must fail with the report that belongs to it. One that waits in
+//! Each mutant leaves out one step of that code ([`Mutant`]) and must fail with the report that belongs to it. One that waits in
 //! a circle is reported by the checker as going on for ever.
 
-use crate::fault::{self, Fault};
 use crate::index::{Index, Resize};
 use crate::record::key::ReadyKey;
 use crate::session::blocking::latch_coordinator::{LatchCoordinator, Serving};
 use crate::session::plan::held::{Held, Modes};
 use crate::sync::{AtomicU64, Ordering};
+use almandine_base::mutants::{self, Mutant};
 use loom::thread;
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -161,31 +161,31 @@ fn a_hand_over_beside_an_index_that_shrinks_serves_all() {
 }
 
 /// The checker finds a mutant of a model by one of these reports.
-fn finds(fault: Fault, sessions: &'static [Session], expected: [(u64, u64); BUCKETS], reports: &[&str]) {
-    fault::make(Some(fault));
+fn finds(mutant: Mutant, sessions: &'static [Session], expected: [(u64, u64); BUCKETS], reports: &[&str]) {
+    mutants::choose(Some(mutant));
     let outcome = catch_unwind(AssertUnwindSafe(|| explore(3, sessions, expected)));
-    fault::make(None);
+    mutants::choose(None);
     let report = outcome.expect_err("the checker notices what is left out");
     let text = report.downcast_ref::<String>().map(String::as_str).or(report.downcast_ref::<&str>().copied()).unwrap_or_default();
-    assert!(reports.iter().any(|known| text.contains(known)), "{fault:?} was noticed by another report: {text}");
+    assert!(reports.iter().any(|known| text.contains(known)), "{mutant:?} was noticed by another report: {text}");
 }
 
 #[test]
 fn mutant_several_servers_wait_in_a_circle() {
-    finds(Fault::SeveralServers, CROSSING, CROSSED, &[CIRCLE]);
+    finds(Mutant::OneServer, CROSSING, CROSSED, &[CIRCLE]);
 }
 
 #[test]
 fn mutant_who_waits_in_order_does_not_give_way() {
-    finds(Fault::WaitsInOrder, BESIDE_A_PLAN, PLANNED, &[CIRCLE]);
+    finds(Mutant::GiveWay, BESIDE_A_PLAN, PLANNED, &[CIRCLE]);
 }
 
 #[test]
 fn mutant_server_that_leaves_what_it_was_given() {
-    finds(Fault::DeskLeft, CROSSING, CROSSED, &[CIRCLE, HELD, LOST, UNSERVED]);
+    finds(Mutant::TakeGiven, CROSSING, CROSSED, &[CIRCLE, HELD, LOST, UNSERVED]);
 }
 
 #[test]
 fn mutant_giver_that_does_not_wait() {
-    finds(Fault::GiverGoesOn, CROSSING, CROSSED, &[UNSERVED, LOST]);
+    finds(Mutant::AwaitServer, CROSSING, CROSSED, &[UNSERVED, LOST]);
 }

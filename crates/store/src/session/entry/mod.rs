@@ -17,9 +17,8 @@ use super::notes::Act;
 use super::remove::{Damaged, count_live, drop_lost};
 use crate::counters::add;
 use crate::expiry::feed::Notice;
-use crate::fault::{self, Fault};
 use crate::full::{Full, NotSet};
-use crate::index::{ExclusiveLatch, Index, Position};
+use crate::index::{ExclusiveLatch, Position};
 use crate::record::heap::{self, HeapValue, SharedValue};
 use crate::record::key::Key;
 use crate::record::put::Put;
@@ -28,6 +27,7 @@ use crate::session::cold::staged::{Entered, Unknown, find_latched};
 use crate::session::thread_state::ThreadState;
 use crate::shared::Shared;
 use almandine_base::object::Missing;
+use almandine_base::step;
 use std::sync::Arc;
 
 /// Bytes that a value may grow by without a look at the budget.
@@ -112,8 +112,6 @@ impl Session {
         }
         let Self { store, local } = self;
         let store: &'s Shared = store;
-        let early =
-            fault::is_made(Fault::LookBeforeLatch).then(|| find(store, local, Index::bucket_of(key.hash, store.index.len()), &key));
         let (number, latch) = match held {
             Some(number) => (number, None),
             None => {
@@ -127,14 +125,12 @@ impl Session {
         debug_assert!(store.index.bucket(number).is_latched_exclusively(), "INV-LATCH-1: an entry is looked up under its latch");
         debug_assert_eq!(key.hash, store.hash(key.namespace, key.bytes), "INV-INDEX-1: a key's hash leads to its bucket");
         local.touched.note(key.hash);
-        let (found, mut unknown) = early.unwrap_or_else(|| find(store, local, number, &key));
-        if fault::is_made(Fault::InsertBlindly) && need == Need::Overwrite {
-            unknown = Unknown::default();
-        }
+        let (found, unknown) = find(store, local, number, &key);
+        let latch = step!(LookUnderLatch, latch, else latch.map(drop).map(|()| store.index.lock_exclusive(key.hash)));
         let guard = Guard { store, local, number, _latch: latch, key };
         match found {
             Some((position, (record, header))) => Ok(guard.slot(position, record, header)),
-            None if unknown.is_empty() => Ok(Slot::Vacant(Vacant { guard, was_lost: false })),
+            None if step!(CompareWithAll, unknown.is_empty(), else true) => Ok(Slot::Vacant(Vacant { guard, was_lost: false })),
             None => guard.unknown_slot(&unknown, need),
         }
     }

@@ -1,0 +1,198 @@
+//! Mutants: builds that leave a step of a protocol out, to show that the proofs and the models notice.
+//!
+//! [`step!`](crate::step) stands around such a step. It expands to the step alone, except in a crate that is built with the
+//! feature `mutants` or for the model checker (`cfg(loom)`). With the feature, `ALMANDINE_MUTANT` names the steps that a process
+//! leaves out; under the model checker, `choose` the one that the models of a thread leave out. `docs/HACKING.md` says how to run
+//! them.
+
+/// Performs a step, unless a mutant leaves it out.
+///
+/// `step!(Name, step)` leaves it out; with `else other` the mutant does something else instead; with `then next`, whose value is the
+/// result, it performs both in the wrong order. `step!(Name)` goes on at once where the mutant gives other threads time.
+#[macro_export]
+macro_rules! step {
+    ($name:ident) => {
+        $crate::step!($name, (), else $crate::mutants::pause())
+    };
+    ($name:ident, $step:expr) => {
+        $crate::step!($name, $step, else ())
+    };
+    ($name:ident, $step:expr, then $next:expr) => {
+        $crate::step!($name, { $step; $next }, else { let next = $next; $step; next })
+    };
+    ($name:ident, $step:expr, else $other:expr) => {{
+        #[cfg(any(feature = "mutants", loom))]
+        {
+            if $crate::mutants::leaves_out($crate::mutants::Mutant::$name) { $other } else { $step }
+        }
+        #[cfg(not(any(feature = "mutants", loom)))]
+        {
+            $step
+        }
+    }};
+}
+
+macro_rules! table {
+    ($($(#[$doc:meta])* $name:ident,)+) => {
+        /// A mutant, by the step that it leaves out.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum Mutant {
+            $($(#[$doc])* $name,)+
+        }
+
+        const NAMES: &[(&str, Mutant)] = &[$((stringify!($name), Mutant::$name),)+];
+    };
+}
+
+table! {
+    /// Waker, w2: the fence between the work and the question whether a signal is there.
+    AskFence,
+    /// Waker, w5: the fence between the signal and the question whether the thread waits.
+    SignalFence,
+    /// Waker, t2: the fence between saying that it waits and looking for a signal.
+    WaitFence,
+    /// Waker, t6: the fence between taking the signal and looking for work.
+    TakeFence,
+    /// Epoch: the fence between a participant's reservation store and its first load of shared data.
+    EnterFence,
+    /// Epoch: the fence between a retirement and the load of the epoch that tags it.
+    TagFence,
+    /// Epoch: the fence between reading the current epoch and scanning the reservations.
+    ScanFence,
+    /// Epoch: the release order of the store that leaves it.
+    LeaveRelease,
+    /// Epoch: looking at the oldest action and taking it off the list under one lock.
+    OneLock,
+    /// Machine: publishing the phase before the epoch is bumped.
+    PublishBeforeBump,
+    /// Gate: the fence between closing it and looking for participants inside.
+    GateFence,
+    /// Gate: waiting for the participants that are inside.
+    GateWait,
+    /// Session: entering the epoch before the head is loaded.
+    HeadInEpoch,
+    /// Session: keeping the latch from the look at a key to its change.
+    LookUnderLatch,
+    /// Session: comparing a key with each entry that may be its own before it gets one.
+    CompareWithAll,
+    /// Effects: giving them their places in the order under the latch.
+    NumberUnderLatch,
+    /// Effects: noting a change of the expiry.
+    NoteExpiry,
+    /// Effects: keeping those of a unit of work together.
+    OneGroup,
+    /// Latching out of order: one session at a time.
+    OneServer,
+    /// Latching out of order: a session that holds latches does not wait for one meanwhile.
+    GiveWay,
+    /// Latching out of order: the server takes what it was given before it ends.
+    TakeGiven,
+    /// Latching out of order: a session that has given its ready keys away waits until they are served.
+    AwaitServer,
+    /// ACL: checking each key of a command.
+    CheckEveryKey,
+    /// ACL: a client takes changes of its user over.
+    RefreshRights,
+    /// ACL: clients that listen to what their users may not listen to any more are disconnected.
+    CutListenersOff,
+    /// Publish/subscribe: posting a message under the lock of its channel.
+    PostUnderLock,
+    /// Tracking: remembering keys before they are read.
+    RememberFirst,
+    /// Keyspace events: latching the keys of a command of one verb until its events are told.
+    LatchForEvents,
+    /// Transactions: comparing the watched keys under the latches.
+    WatchUnderLatch,
+    /// Transactions: latching the declared keys.
+    PlanKeys,
+    /// Transactions that may use any key: keeping other workers out.
+    KeepOthersOut,
+    /// Blocking: telling the waiters of a key that the store has removed it.
+    ServeLost,
+    /// Blocking: telling a waiter's worker that there may be something for it sooner.
+    LookSooner,
+    /// Blocking: serving the waiters of every ready key.
+    ServeEveryKey,
+    /// Blocking: keeping the latches of ready keys until their waiters are served.
+    KeepLatches,
+    /// Blocking: not serving a waiter whose wait has ended meanwhile.
+    ClaimWaiter,
+    /// Blocking: serving waiters in the order of their arrival.
+    OldestFirst,
+    /// Blocking: having the destinations of waiters at hand when they are served.
+    SecureDestinations,
+    /// Blocking: a transaction latches exclusively what its waiters may change.
+    HoldForWaiters,
+    /// Blocking: serving a waiter that moves elements takes no time.
+    MoveAtOnce,
+}
+
+#[cfg(loom)]
+thread_local! {
+    static CHOSEN: std::cell::Cell<Option<Mutant>> = const { std::cell::Cell::new(None) };
+}
+
+/// Leaves a step out of the models that this thread runs from now on.
+#[cfg(loom)]
+pub fn choose(mutant: Option<Mutant>) {
+    CHOSEN.set(mutant);
+}
+
+/// Whether the models of this thread leave a step out.
+#[cfg(loom)]
+#[must_use]
+pub fn leaves_out(mutant: Mutant) -> bool {
+    CHOSEN.get() == Some(mutant)
+}
+
+/// Whether this process leaves a step out.
+#[cfg(not(loom))]
+#[must_use]
+pub fn leaves_out(mutant: Mutant) -> bool {
+    named().is_ok_and(|named| named.contains(&mutant))
+}
+
+/// The steps that this process leaves out, with commas between their names in `ALMANDINE_MUTANT`.
+///
+/// # Errors
+/// When it names none, or one that there is not.
+pub fn named() -> Result<&'static [Mutant], &'static str> {
+    static NAMED: std::sync::OnceLock<Result<Vec<Mutant>, String>> = std::sync::OnceLock::new();
+    let read = || parse(&std::env::var("ALMANDINE_MUTANT").unwrap_or_default());
+    NAMED.get_or_init(read).as_deref().map_err(String::as_str)
+}
+
+fn parse(names: &str) -> Result<Vec<Mutant>, String> {
+    let find = |name: &str| NAMES.iter().find(|(known, _)| *known == name).map(|(_, mutant)| *mutant);
+    names.split(',').map(|name| find(name).ok_or_else(|| format!("ALMANDINE_MUTANT: no step is named '{name}'"))).collect()
+}
+
+/// Gives other threads the time in which a missing step does harm.
+#[cfg_attr(not(test), expect(clippy::disallowed_methods, reason = "this crate is below `io`, and no product calls it"))]
+pub fn pause() {
+    std::thread::sleep(std::time::Duration::from_micros(200));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn steps_are_chosen_by_name() {
+        assert_eq!(parse("GateWait"), Ok(vec![Mutant::GateWait]));
+        assert_eq!(parse("EnterFence,GateWait"), Ok(vec![Mutant::EnterFence, Mutant::GateWait]));
+        for wrong in ["", "gatewait", "GateWait,", "GateWait EnterFence"] {
+            assert!(parse(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_build_without_mutants_performs_every_step_in_its_order() {
+        let mut done = Vec::new();
+        assert_eq!(step!(GateWait, done.push(1), then done.len()), 1);
+        step!(GateWait, done.push(3));
+        step!(GateWait);
+        assert_eq!(step!(GateWait, done.len(), else 0), 2);
+        assert_eq!(done, [1, 3]);
+    }
+}

@@ -1,0 +1,66 @@
+//! `almandine-server`: the composition root.
+//!
+//! **Is**: where configuration, keyspace, instance, network and sessions are put together, and the process' life from command
+//! line to exit.
+//! **Is not**: a place for behaviour: nothing depends on this crate.
+//! **Start reading at**: [`main`], then `run.rs`.
+
+#![cfg_attr(not(test), deny(clippy::disallowed_methods))]
+
+mod apply;
+mod background;
+mod check;
+mod commands;
+mod cores;
+mod crash;
+mod listeners;
+mod log;
+mod network;
+mod oom_score;
+mod open_files;
+mod process;
+mod reference;
+mod refusals;
+mod run;
+mod startup;
+mod storage;
+mod title;
+mod unserved;
+mod users;
+mod workers;
+
+use std::process::ExitCode;
+
+use almandine_config::{Config, Startup};
+
+#[cfg(not(feature = "jemalloc"))]
+#[global_allocator]
+static ALLOCATOR: almandine_io::allocator::Allocator = almandine_io::allocator::Allocator;
+
+#[cfg(feature = "jemalloc")]
+#[global_allocator]
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
+
+/// The program: what its command line says, then its exit status.
+#[must_use]
+pub fn main() -> ExitCode {
+    let mut args = almandine_io::title::take_command_line();
+    let program = if args.is_empty() { "almandine-server".to_owned() } else { args.remove(0) };
+    if let [flag, what] = args.as_slice()
+        && flag == "--print-reference"
+    {
+        return reference::print(what);
+    }
+    match Config::load(&args) {
+        Ok(Startup::Run(config)) => run::run(*config, &program, &args),
+        Ok(Startup::Check(report)) => check::print(&report),
+        Ok(Startup::Print(text)) => {
+            print!("{text}");
+            ExitCode::SUCCESS
+        }
+        Err(error) => {
+            eprint!("{error}");
+            ExitCode::FAILURE
+        }
+    }
+}
