@@ -152,8 +152,8 @@ const DOCTOR: Command = Command {
 fn report(call: &AdminCall<'_>) -> String {
     let threshold_ms = call.context.settings().observe.latency_monitor_threshold_ms;
     if threshold_ms == 0 {
-        return "Latency monitoring is off. \"CONFIG SET latency-monitor-threshold <milliseconds>\" turns it on: events that take at least \
-                that long are then recorded."
+        return "Latency monitoring is off. \"CONFIG SET latency-monitor-threshold <milliseconds>\" turns it on: events that take \
+                at least that long are then recorded."
             .to_owned();
     }
     let events = call.context.instance.latency.events();
@@ -175,8 +175,8 @@ fn report(call: &AdminCall<'_>) -> String {
     }
     if has("fast-command") {
         text.push_str(
-            "- Commands that should be fast were slow together: look for swapping (used_memory_rss against the machine's memory), for other \
-             processes on the workers' cores, and for very large values.\n",
+            "- Commands that should be fast were slow together: look for swapping (used_memory_rss against the machine's memory), \
+             for other processes on the workers' cores, and for very large values.\n",
         );
     }
     text

@@ -188,22 +188,23 @@ fn report(readings: &Readings<'_>) -> String {
     let findings = [
         (
             storage == DeviceState::Full,
-            "Storage: the device is full, so data cannot leave memory. Free space there, allow more, or delete keys; storage_last_error in INFO \
-             storage says what was refused.",
+            "Storage: the device is full, so data cannot leave memory. Free space there, allow more, or delete keys; \
+             storage_last_error in INFO storage says what was refused.",
         ),
         (
             storage == DeviceState::Failing,
-            "Storage: the device refuses writes, so data cannot leave memory. The log and storage_last_error in INFO storage say why.",
+            "Storage: the device refuses writes, so data cannot leave memory. The log and storage_last_error in INFO storage say \
+             why.",
         ),
         (
             peak > used + used / 2,
-            "Peak: more than 1.5 times the current use was in use before. Memory of emptied log pages goes back to the system; what remains \
-             is the hash index, which shrinks in the background.",
+            "Peak: more than 1.5 times the current use was in use before. Memory of emptied log pages goes back to the system; \
+             what remains is the hash index, which shrinks in the background.",
         ),
         (
             held > used + used / 4 + (64 << 20),
-            "Dead space: the log holds more than 1.25 times its live records. Compaction follows in the background; if this stays, look at \
-             storage_pages_evacuated in INFO storage and at `compaction-garbage-percent`.",
+            "Dead space: the log holds more than 1.25 times its live records. Compaction follows in the background; if this \
+             stays, look at storage_pages_evacuated in INFO storage and at `compaction-garbage-percent`.",
         ),
         (
             readings.memory.external_bytes > used / 4,

@@ -32,7 +32,8 @@ const PUBLISH: Command = Command {
         name: "PUBLISH",
         id: 940,
         since: "2.0.0",
-        complexity: "O(N+M) where N is the number of clients subscribed to the receiving channel and M is the total number of subscribed patterns (by any client).",
+        complexity: "O(N+M) where N is the number of clients subscribed to the receiving channel and M is the total number of \
+            subscribed patterns (by any client).",
         summary: "Posts a message to a channel.",
         group: Group::PubSub,
         args: &[Arg::value("channel"), Arg::value("message")],
@@ -218,7 +219,8 @@ const CHANNELS: Command = Command {
     spec: CommandSpec {
         name: "PUBSUB|CHANNELS",
         id: 949,
-        complexity: "O(N) where N is the number of active channels, and assuming constant time pattern matching (relatively short channels and patterns)",
+        complexity: "O(N) where N is the number of active channels, and assuming constant time pattern matching (relatively short \
+            channels and patterns)",
         summary: "Returns the active channels.",
         args: &[Arg::pattern("pattern").optional()],
         ..SUBCOMMAND
@@ -231,7 +233,8 @@ const SHARDCHANNELS: Command = Command {
         name: "PUBSUB|SHARDCHANNELS",
         id: 953,
         since: "7.0.0",
-        complexity: "O(N) where N is the number of active shard channels, and assuming constant time pattern matching (relatively short shard channels).",
+        complexity: "O(N) where N is the number of active shard channels, and assuming constant time pattern matching (relatively \
+            short shard channels).",
         summary: "Returns the active shard channels.",
         args: &[Arg::pattern("pattern").optional()],
         ..SUBCOMMAND

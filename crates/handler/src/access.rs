@@ -1,4 +1,4 @@
-//! Who a client is, and the newest that it knows of its user.
+//! The user of a client, and the newest that the client knows of it.
 
 use std::sync::Arc;
 
@@ -6,15 +6,15 @@ use almandine_acl::User;
 use almandine_base::step;
 use almandine_instance::Acl;
 
-/// Who a client is, and what it may do.
+/// The user of a client, and what the client may do.
 #[derive(Clone, Debug)]
 pub struct Access {
     user: Arc<User>,
     /// Which users these are; see [`Acl::version`].
     version: u64,
-    /// Somebody authenticated, or nobody had to when the connection came.
+    /// The client has authenticated, or did not have to when it connected.
     authenticated: bool,
-    /// It may run commands beyond those for anybody: it is authenticated, or nobody has to be now.
+    /// It may run commands beyond those without authentication: it has authenticated, or does not have to now.
     admitted: bool,
     /// Something is forbidden to it.
     restricted: bool,
@@ -44,7 +44,7 @@ impl Access {
         self.version == acl.version()
     }
 
-    /// Takes changes of users over. False when the client's user is gone: it is nobody then.
+    /// Takes changes of users over. False when the client's user is gone: the client has none then.
     #[cold]
     pub(crate) fn refresh(&mut self, acl: &Acl) -> bool {
         let version = acl.version();
@@ -65,7 +65,7 @@ impl Access {
         &self.user
     }
 
-    /// Whether somebody has authenticated.
+    /// Whether the client has authenticated.
     #[must_use]
     pub fn is_authenticated(&self) -> bool {
         self.authenticated

@@ -5,7 +5,7 @@
 //! arguments that it had, and sends what it answers. It is run then for one key only, which [`crate::KeyCall::candidates`]
 //! tells, or for those that the unit of work has latched ([`crate::KeyCall::candidates_together`]).
 //!
-//! Where nobody can wait, as in EXEC, the command answers what it would when its time is up.
+//! Where a client cannot wait, as in EXEC, the command answers what it would when its time is up.
 
 use std::cell::Cell;
 use std::ops::Range;
@@ -35,7 +35,7 @@ pub struct Block {
     pub again_ms: Option<i64>,
     /// What it answers when it gives up.
     pub unanswered: Unanswered,
-    /// What it answers where nobody can wait.
+    /// What it answers where its client cannot wait.
     pub at_once: Unanswered,
     /// The arguments to run it again with, if not those that it has.
     pub rewritten: Option<ArgsBuf>,

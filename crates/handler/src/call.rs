@@ -58,7 +58,7 @@ impl Context {
     }
 }
 
-/// Elements that an event is about. None are gathered while nobody wants to know them.
+/// Elements that an event is about. None are gathered while no consumer wants them.
 #[derive(Debug, Default)]
 pub struct ToldElements<'c>(Option<Vec<&'c [u8]>>);
 
@@ -263,7 +263,7 @@ impl<'c, K: KeyAccess<'c>> KeyCall<'c, K> {
         ToldElements(self.keys.reader().publishes_elements(class).then(Vec::new))
     }
 
-    /// The type of the value that a latched key has, for [`KeyCall::replaced`]; none without a key, and where nobody wants to know.
+    /// The type of the value that a latched key has, for [`KeyCall::replaced`]; none without a key, and without a consumer.
     ///
     /// # Errors
     /// When the value is not at hand.

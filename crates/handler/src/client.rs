@@ -1,4 +1,4 @@
-//! The private state of one connection that commands read and change. The session owns it; nobody else sees it.
+//! The private state of one connection that commands read and change. The session owns it and shows it to no other.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -81,7 +81,7 @@ pub struct Client {
     pub db: u16,
     /// RESP version of the replies.
     pub version: ProtocolVersion,
-    /// Who it is, and what it may do.
+    /// Its user, and what it may do.
     pub access: Access,
     /// CLIENT REPLY.
     pub reply_mode: ReplyMode,

@@ -25,8 +25,8 @@ pub fn write(line: &mut String, client: &ClientShared, table: &Table, now_ms: i6
     let _ = write!(
         line,
         "id={} addr={} laddr={} fd={} name={} age={} idle={} flags={} db={} sub={} psub={} ssub={} multi={} qbuf={} \
-         qbuf-free={} argv-mem={} multi-mem={} rbs=0 rbp=0 obl=0 oll={} omem={} tot-mem={} events={} cmd={} user={} redir={} resp={} \
-         watch={} lib-name={} lib-ver={} io-thread={} tot-net-in={} tot-net-out={} tot-cmds={}",
+         qbuf-free={} argv-mem={} multi-mem={} rbs=0 rbp=0 obl=0 oll={} omem={} tot-mem={} events={} cmd={} user={} redir={} \
+         resp={} watch={} lib-name={} lib-ver={} io-thread={} tot-net-in={} tot-net-out={} tot-cmds={}",
         client.id,
         client.address,
         client.local_address,

@@ -33,6 +33,6 @@ pub enum Handler {
     Admin(fn(&mut AdminCall<'_>) -> Outcome),
     /// Only its subcommands run.
     Container,
-    /// Not built yet: rules may name it, nobody can call it.
+    /// Not built yet: rules may name it, clients cannot call it.
     Unserved,
 }

@@ -42,7 +42,7 @@ flags! {
     ANY_KEY = 13;
     /// Looks an element up, which the argument behind the key names.
     ELEMENT = 14;
-    /// Allowed to who only listens.
+    /// Allowed to clients that only listen.
     SUBSCRIBED = 15;
     /// Looks an element up, which the last argument names.
     ELEMENT_LAST = 16;

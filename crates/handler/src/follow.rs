@@ -41,7 +41,7 @@ impl Client {
         }
         self.access = Access::of(Arc::clone(user));
         self.show_user();
-        // Whoever has changed the user meanwhile may not have found this client: what holds is what is read now.
+        // A change of the user meanwhile may have missed this client: what is read now holds.
         if !self.access.refresh(acl) {
             self.show_user();
             self.closing = true;
@@ -134,7 +134,7 @@ pub fn deny_queued(context: &Context, client: &Client, refused: Refused<'_>, now
     })
 }
 
-/// Counts and logs that somebody could not authenticate as `username`.
+/// Counts and logs that a client could not authenticate as `username`.
 #[cold]
 pub fn note_failed_authentication(call: &AdminCall<'_>, username: &[u8]) {
     call.context.statistics().counters.authentications_failed.add(1);

@@ -72,7 +72,7 @@ pub struct Table {
 
 impl Table {
     /// The table of the commands in `families`, some under other names by `rename-command`: `renames` has old and new names, an
-    /// empty new one for none. `unserved` is what rules may name and nobody can call. The table lives as long as the process,
+    /// empty new one for none. `unserved` is what rules may name and clients cannot call. The table lives as long as the process,
     /// because workers keep references.
     ///
     /// # Errors

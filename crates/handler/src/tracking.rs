@@ -1,8 +1,8 @@
-//! CLIENT TRACKING around each command: what a tracking client reads is remembered, and who has read a key is notified of its
+//! CLIENT TRACKING around each command: what a tracking client reads is remembered, and readers of a key are notified of its
 //! changes.
 //!
 //! The session calls [`before_read`] and [`after_read`] around the commands of a tracking client, and [`tell_changes`] when the
-//! waist has noted changes, whatever command made them. Who is notified, and how, is the instance's business
+//! waist has noted changes, whatever command made them. Which clients are notified, and how, is the instance's business
 //! ([`almandine_instance::tracking`]).
 
 use almandine_base::step;
@@ -82,7 +82,7 @@ pub fn finish(client: &mut Client, dispatch: &Dispatch, context: &Context) {
     }
 }
 
-/// Keys that a batch has changed and somebody tracks by prefix; these hear of them together, at the end of the batch.
+/// Keys that a batch has changed and clients track by prefix; these clients hear of them together, at the end of the batch.
 #[derive(Debug, Default)]
 pub struct Broadcasts {
     /// What the client has changed.
@@ -91,7 +91,7 @@ pub struct Broadcasts {
     removed: Vec<Vec<u8>>,
 }
 
-/// Notifies who has read the keys that were changed since the last call.
+/// Notifies the clients that have read the keys that were changed since the last call.
 #[cold]
 #[inline(never)]
 pub fn tell_changes(client: &mut Client, accessor: &mut Accessor, instance: &Instance, broadcasts: &mut Broadcasts) {
@@ -123,7 +123,7 @@ impl Broadcasts {
         }
     }
 
-    /// Tells who tracks a prefix of the keys.
+    /// Notifies the clients that track a prefix of the keys.
     pub fn send(&mut self, client: &mut Client, instance: &Instance) {
         for (keys, by) in [(&mut self.own, Some(client.shared.id)), (&mut self.removed, None)] {
             instance.tracking.broadcast_changes(keys.iter().map(Vec::as_slice), by, &mut client.invalidations);

@@ -55,8 +55,8 @@ impl Accepting {
         self.quiet = if failed { Some(0) } else { before.map(|turns| turns + 1) };
         if failed && before.is_none() {
             tracing::warn!(
-                "Cannot accept connections: the process has no file descriptors or memory left. Those that wait are accepted when there \
-                 are some again. Raise the limit of open files (ulimit -n), or lower 'maxclients'."
+                "Cannot accept connections: the process has no file descriptors or memory left. Those that wait are accepted when \
+                 there are some again. Raise the limit of open files (ulimit -n), or lower 'maxclients'."
             );
             return true;
         }

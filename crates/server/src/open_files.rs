@@ -42,8 +42,8 @@ pub(crate) fn prepare(config: &Config) -> io::Result<()> {
         return Err(io::Error::other(text));
     };
     tracing::warn!(
-        "maxclients {clients} needs {needed} open files, and the system allows {}{reason}. maxclients has been reduced to {possible}. \
-         To serve more clients, raise the limit (ulimit -n, LimitNOFILE)",
+        "maxclients {clients} needs {needed} open files, and the system allows {}{reason}. maxclients has been reduced to \
+         {possible}. To serve more clients, raise the limit (ulimit -n, LimitNOFILE)",
         files.now
     );
     let set = config.set(&[(b"maxclients", possible.to_string().as_bytes())], true, |_, _| Ok(()));

@@ -46,7 +46,8 @@ impl Refusals {
         if let Some(commands) = self.unknown.turn(totals.unknown_commands) {
             let name = instance.statistics.unserved.take().unwrap_or_default();
             tracing::warn!(
-                "Refused {commands} commands that this server does not know or serve, among them '{name}' (unknown_commands in INFO)"
+                "Refused {commands} commands that this server does not know or serve, among them '{name}' (unknown_commands in \
+                 INFO)"
             );
         }
         if let Some(commands) = self.out_of_memory.turn(totals.refused_out_of_memory) {

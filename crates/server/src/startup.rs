@@ -27,7 +27,14 @@ pub(crate) fn introduce(config: &Config) {
 fn logo(port: u16) -> String {
     let (version, bits, pid) = (almandine_instance::VERSION, usize::BITS, std::process::id());
     format!(
-        "\n     ______\n    /\\____/\\      Almandine {version}, {bits} bit\n   /_/    \\_\\     Running in standalone mode\n   \\ \\    / /     Port: {port}\n    \\ \\__/ /      PID: {pid}\n     \\/__\\/\n"
+        "
+     ______
+    /\\____/\\      Almandine {version}, {bits} bit
+   /_/    \\_\\     Running in standalone mode
+   \\ \\    / /     Port: {port}
+    \\ \\__/ /      PID: {pid}
+     \\/__\\/
+"
     )
 }
 

@@ -10,9 +10,9 @@ use almandine_instance::Acl;
 use almandine_io::files;
 
 /// Two sources would contradict each other; the words are Redis'.
-const TWO_SOURCES: &str = "Configuring Redis with users defined in redis.conf and at the same setting an ACL file path is invalid. This setup \
-is very likely to lead to configuration errors and security holes, please define either an ACL file or declare users directly in your \
-redis.conf, but not both.";
+const TWO_SOURCES: &str = "Configuring Redis with users defined in redis.conf and at the same setting an ACL file path is \
+invalid. This setup is very likely to lead to configuration errors and security holes, please define either an ACL file or \
+declare users directly in your redis.conf, but not both.";
 
 /// The users that the configuration describes.
 ///
@@ -54,7 +54,8 @@ pub(crate) fn load(config: &Config, table: &Table) -> io::Result<Acl> {
     for user in users.iter().filter(|user| !user.is_enabled()) {
         let name = String::from_utf8_lossy(&user.name);
         tracing::info!(
-            "The user '{name}' is disabled (there is no 'on' modifier in the user description). Make sure this is not a configuration error."
+            "The user '{name}' is disabled (there is no 'on' modifier in the user description). Make sure this is not a \
+             configuration error."
         );
     }
     Ok(Acl::new(catalog, users))

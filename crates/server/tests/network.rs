@@ -67,8 +67,8 @@ fn the_port_changes_under_connections_and_a_taken_one_changes_nothing() {
     assert_eq!(Client::connect(before).unwrap().line("PING"), pong());
 }
 
-/// The port moves there and back under clients at work. Who has connected before the server saw the command is served, although
-/// nobody has accepted it yet.
+/// The port moves there and back under clients at work. A client that has connected before the server saw the command is
+/// served, although it is not accepted yet.
 #[test]
 fn no_connection_is_lost_when_the_port_moves() {
     for backend in ["auto", "epoll"] {
@@ -123,7 +123,7 @@ fn no_connection_is_lost_when_the_port_moves() {
     }
 }
 
-/// Addresses that cover each other, as `*` covers 127.0.0.1, are exchanged without a moment in which nobody listens.
+/// Addresses that cover each other, as `*` covers 127.0.0.1, are exchanged without a moment in which no socket listens.
 #[test]
 fn addresses_of_the_same_port_are_exchanged_without_a_gap() {
     let server = Server::start(&Program::Almandine, &["--workers", "2"]);
@@ -357,7 +357,7 @@ fn io_threads_is_the_number_of_workers_and_one_that_is_added_listens_to_what_con
     assert_eq!(client.line("GET paused").to_string(), format!("$\"{}\"", 2 * cores));
 }
 
-/// Who is connected when the server ends reads the end of the stream, also if he sends something more before he does.
+/// A client that is connected when the server ends reads the end of the stream, also if it sends something more before.
 #[test]
 fn clients_read_their_end_when_the_server_ends() {
     for command in ["SHUTDOWN NOSAVE", "SHUTDOWN NOW"] {

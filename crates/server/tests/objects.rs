@@ -136,7 +136,7 @@ fn a_store_that_hangs_does_not_keep_the_server_from_ending() {
     // As much as memory and directory take without the store.
     load(&server, 0..4_000);
     eventually(&server, "something is on its way", |figures| figures.get("storage_object_backlog_bytes") > 0);
-    // More than they take: who writes it waits for the store, and is refused later.
+    // More than they take: a client that writes it waits for the store, and is refused later.
     let mut client = server.client();
     let writer = thread::spawn(move || {
         let large = value(0);

@@ -29,7 +29,7 @@ fn the_limit_follows_maxclients_and_maxclients_the_limit() {
     let refused = server.client().receive().unwrap();
     assert_eq!(refused, Value::Error(b"ERR max number of clients reached".to_vec()));
 
-    // Nobody may open as many files as this needs: the server takes what it gets, and says so.
+    // No process may open as many files as this needs: the server takes what it gets, and says so.
     let server = Server::start(&Program::Almandine, &["--maxclients", "4000000000", "--workers", "1"]);
     let mut client = server.client();
     let possible = maxclients(&mut client);

@@ -70,7 +70,7 @@ fn a_server_says_what_of_the_data_it_does_not_save() {
     client.send(&[["SHUTDOWN"]]).unwrap();
     assert!(server.await_exit(std::time::Duration::from_secs(20)).is_some());
     line_with(&server.log(), "# Nothing was saved: 3 keys in 2 databases end with the server");
-    // An operator who says NOSAVE knows.
+    // NOSAVE says that the operator knows.
     let mut server = Server::start(&Program::Almandine, &[]);
     assert_eq!(server.client().line("SET a 1"), ok());
     server.client().send(&[["SHUTDOWN", "NOSAVE"]]).unwrap();
@@ -110,7 +110,7 @@ fn data_of_an_earlier_server_is_deleted_and_the_log_says_so() {
 fn a_log_file_that_cannot_be_written_is_an_error() {
     let refused = refusal(&["--logfile", "{dir}/missing/log"]);
     assert!(refused.contains("missing/log': No such file or directory"), "{refused}");
-    // In the background too, for whoever started it.
+    // In the background too, for the process that started it.
     let refused = refusal(&["--logfile", "{dir}/missing/log", "--daemonize", "yes"]);
     assert!(refused.contains("missing/log': No such file or directory"), "{refused}");
 }

@@ -1,4 +1,4 @@
-//! Users: who they are and what they may do.
+//! Users: names, passwords and rights.
 
 use super::CommandError;
 
@@ -6,7 +6,8 @@ use super::CommandError;
 pub const AUTHENTICATION_REQUIRED: CommandError = CommandError::Fixed(&"NOAUTH Authentication required.");
 /// HELLO without AUTH before authentication.
 pub const HELLO_NEEDS_AUTHENTICATION: CommandError = CommandError::Fixed(
-    &"NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO AUTH <user> <pass> option can be used to authenticate the client and select the RESP protocol version at the same time",
+    &"NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO AUTH <user> <pass> option can be \
+      used to authenticate the client and select the RESP protocol version at the same time",
 );
 /// A key that the user may not use.
 pub const KEY_DENIED: CommandError = CommandError::Fixed(&"NOPERM No permissions to access a key");
@@ -20,7 +21,8 @@ pub const INVALID_USER_NAME: CommandError = CommandError::Fixed(&"ERR Usernames 
 pub const DEFAULT_USER_STAYS: CommandError = CommandError::Fixed(&"ERR The 'default' user cannot be removed");
 /// ACL LOAD or SAVE without a file.
 pub const NO_FILE: CommandError = CommandError::Fixed(
-    &"ERR This server is not configured to use an ACL file. You may want to specify users via the ACL SETUSER command and then issue a CONFIG REWRITE (assuming you have a configuration file set) in order to store users in the configuration.",
+    &"ERR This server is not configured to use an ACL file. You may want to specify users via the ACL SETUSER command and then \
+      issue a CONFIG REWRITE (assuming you have a configuration file set) in order to store users in the configuration.",
 );
 /// ACL SAVE that could not write.
 pub const FILE_NOT_SAVED: CommandError =

@@ -13,7 +13,7 @@ pub const INVALID_NAME: CommandError =
 pub const INVALID_ID: CommandError = CommandError::Fixed(&"ERR client-id should be greater than 0");
 /// CLIENT LIST ID with something that is no integer.
 pub const INVALID_ID_LIST: CommandError = CommandError::Fixed(&"ERR Invalid client ID");
-/// CLIENT KILL of the old form that met nobody.
+/// CLIENT KILL of the old form that met no client.
 pub const NO_SUCH_CLIENT: CommandError = CommandError::Fixed(&"ERR No such client");
 /// CLIENT UNBLOCK with an unknown reason.
 pub const UNBLOCK_REASON: CommandError = CommandError::Fixed(&"ERR CLIENT UNBLOCK reason should be TIMEOUT or ERROR");
@@ -29,7 +29,7 @@ pub const PAUSE_MODE: CommandError = CommandError::Fixed(&"ERR CLIENT PAUSE mode
 pub const NOT_IN_IMPORT_MODE: CommandError = CommandError::Fixed(&"ERR Server is not in import mode");
 /// MONITOR in a transaction.
 pub const MONITOR_IN_TRANSACTION: CommandError = CommandError::Fixed(&"ERR MONITOR isn't allowed for DENY BLOCKING client");
-/// A command on keys by who runs MONITOR.
+/// A command on keys by a client that runs MONITOR.
 pub const MONITOR_ON_DATA: CommandError = CommandError::Fixed(&"ERR Replica can't interact with the keyspace");
 
 /// A command to a RESP2 connection that listens, where replies cannot be told from messages. `command` is the full name in lower

@@ -2,9 +2,9 @@
 
 use super::CommandError;
 
-/// SORT BY by a user who may not read all keys.
+/// SORT BY by a user that may not read all keys.
 pub const SORT_BY_DENIED: CommandError = CommandError::Fixed(&"ERR BY option of SORT denied due to insufficient ACL permissions.");
-/// SORT GET by a user who may not read all keys.
+/// SORT GET by a user that may not read all keys.
 pub const SORT_GET_DENIED: CommandError =
     CommandError::Fixed(&"ERR GET option of SORT denied due to insufficient ACL permissions.");
 /// EXPIRE NX together with another condition.
@@ -18,11 +18,13 @@ pub const SAME_OBJECT: CommandError = CommandError::Fixed(&"ERR source and desti
 pub const INVALID_CURSOR: CommandError = CommandError::Fixed(&"ERR invalid cursor");
 /// OBJECT FREQ under a policy that does not count accesses.
 pub const FREQUENCY_NOT_TRACKED: CommandError = CommandError::Fixed(
-    &"ERR An LFU maxmemory policy is not selected, access frequency not tracked. Please note that when switching between policies at runtime LRU and LFU data will take some time to adjust.",
+    &"ERR An LFU maxmemory policy is not selected, access frequency not tracked. Please note that when switching between policies \
+      at runtime LRU and LFU data will take some time to adjust.",
 );
 /// OBJECT IDLETIME under a policy that counts accesses.
 pub const IDLE_TIME_NOT_TRACKED: CommandError = CommandError::Fixed(
-    &"ERR An LFU maxmemory policy is selected, idle time not tracked. Please note that when switching between policies at runtime LRU and LFU data will take some time to adjust.",
+    &"ERR An LFU maxmemory policy is selected, idle time not tracked. Please note that when switching between policies at runtime \
+      LRU and LFU data will take some time to adjust.",
 );
 /// RESTORE onto a key that exists.
 pub const BUSY_KEY: CommandError = CommandError::Fixed(&"BUSYKEY Target key name already exists.");

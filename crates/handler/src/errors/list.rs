@@ -6,7 +6,8 @@ use super::CommandError;
 pub const INDEX_OUT_OF_RANGE: CommandError = CommandError::Fixed(&"ERR index out of range");
 /// LPOS RANK 0.
 pub const RANK_ZERO: CommandError = CommandError::Fixed(
-    &"ERR RANK can't be zero: use 1 to start from the first match, 2 from the second ... or use negative to start from the end of the list",
+    &"ERR RANK can't be zero: use 1 to start from the first match, 2 from the second ... or use negative to start from the end of \
+      the list",
 );
 /// LPOS RANK with the one number that has no opposite.
 pub const RANK_TOO_LOW: CommandError =

@@ -88,9 +88,11 @@ common_errors! {
     /// RENAME, OBJECT … of a key that does not exist.
     NoSuchKey => "ERR no such key",
     /// Memory is used up because the storage device, where data would go, is full.
-    StorageFull => "OOM command not allowed: memory is used up and the storage device is full; free space there or delete keys, see INFO storage",
+    StorageFull => "OOM command not allowed: memory is used up and the storage device is full; free space there or delete keys, \
+        see INFO storage",
     /// As above, but it refuses writes for another reason.
-    StorageFailing => "OOM command not allowed: memory is used up and the storage device refuses writes; see the log and INFO storage",
+    StorageFailing => "OOM command not allowed: memory is used up and the storage device refuses writes; see the log and INFO \
+        storage",
     /// A command that grows memory while `maxmemory` is exceeded.
     OutOfMemory => "OOM command not allowed when used memory > 'maxmemory'.",
     /// SELECT, MOVE, COPY, SWAPDB outside `databases`.

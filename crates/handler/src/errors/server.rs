@@ -73,7 +73,8 @@ pub const SCRIPT_DEBUG_MODE: CommandError = CommandError::Fixed(&"ERR Use SCRIPT
 pub const NEEDS_RESP3: CommandError = CommandError::Fixed(&"ERR RESP2 is not supported by this command");
 /// DEBUG PROTOCOL with a type that does not exist.
 pub const PROTOCOL_TYPE: CommandError = CommandError::Fixed(
-    &"ERR Wrong protocol type name. Please use one of the following: string|integer|double|bignum|null|array|set|map|attrib|push|verbatim|true|false",
+    &"ERR Wrong protocol type name. Please use one of the following: \
+      string|integer|double|bignum|null|array|set|map|attrib|push|verbatim|true|false",
 );
 
 /// A command that the configuration does not allow; `parameter` would.

@@ -60,7 +60,8 @@ pub const READ_NEW_ONLY: CommandError =
 pub const READ_GROUP_MISSING: CommandError = CommandError::Fixed(&"ERR Missing GROUP option for XREADGROUP");
 /// XREADGROUP of what only XREAD has.
 pub const READ_GROUP_LAST: CommandError = CommandError::Fixed(
-    &"ERR The $ ID is meaningless in the context of XREADGROUP: you want to read the history of this consumer by specifying a proper ID, or use the > ID to get new messages. The $ ID would just return an empty result set.",
+    &"ERR The $ ID is meaningless in the context of XREADGROUP: you want to read the history of this consumer by specifying a \
+      proper ID, or use the > ID to get new messages. The $ ID would just return an empty result set.",
 );
 /// XREADGROUP CLAIM with something that is no integer.
 pub const CLAIM_IDLE_TIME: CommandError = CommandError::Fixed(&"ERR min-idle-time is not an integer");
@@ -68,7 +69,8 @@ pub const CLAIM_IDLE_TIME: CommandError = CommandError::Fixed(&"ERR min-idle-tim
 pub const CLAIM_IDLE_NEGATIVE: CommandError = CommandError::Fixed(&"ERR min-idle-time must be a positive integer");
 /// XGROUP of a key that does not exist.
 pub const GROUP_NEEDS_KEY: CommandError = CommandError::Fixed(
-    &"ERR The XGROUP subcommand requires the key to exist. Note that for CREATE you may want to use the MKSTREAM option to create an empty stream automatically.",
+    &"ERR The XGROUP subcommand requires the key to exist. Note that for CREATE you may want to use the MKSTREAM option to create \
+      an empty stream automatically.",
 );
 /// XGROUP CREATE of a group that is there.
 pub const GROUP_EXISTS: CommandError = CommandError::Fixed(&"BUSYGROUP Consumer Group name already exists");
@@ -104,11 +106,11 @@ pub const RETRY_COUNT_NEGATIVE: CommandError = CommandError::Fixed(&"ERR Invalid
 pub const PRODUCER_WITH_ID: CommandError = CommandError::Fixed(&"ERR IDMP/IDMPAUTO can be used only with auto-generated IDs");
 /// XADD with two producers.
 pub const PRODUCER_TWICE: CommandError = CommandError::Fixed(&"ERR IDMP/IDMPAUTO specified multiple times");
-/// XADD IDMP of nobody.
+/// XADD IDMP without a producer.
 pub const PRODUCER_EMPTY: CommandError = CommandError::Fixed(&"ERR IDMP requires a non-empty producer ID");
 /// XADD IDMP of nothing.
 pub const PRODUCER_ID_EMPTY: CommandError = CommandError::Fixed(&"ERR IDMP requires a non-empty idempotent ID");
-/// XADD IDMPAUTO of nobody.
+/// XADD IDMPAUTO without a producer.
 pub const AUTO_PRODUCER_EMPTY: CommandError = CommandError::Fixed(&"ERR IDMPAUTO requires a non-empty producer ID");
 /// XCFGSET IDMP-DURATION beyond its range.
 pub const PRODUCER_DURATION: CommandError = CommandError::Fixed(&"ERR IDMP-DURATION must be between 1 and 86400 seconds");

@@ -58,14 +58,17 @@ metrics! {
         Text(r.instance.config.file().map(|path| path.display().to_string()).unwrap_or_default())
     };
     Server Text availability_zone: "The parameter `availability-zone`" = |r| Text(r.parameter("availability-zone"));
-    Server Gauge io_threads_active: "1 when there is more than one worker" = |r| Integer(u64::from(r.instance.workers.active() > 1));
+    Server Gauge io_threads_active: "1 when there is more than one worker" =
+        |r| Integer(u64::from(r.instance.workers.active() > 1));
     Server Gauge workers: "Workers that take new connections" = |r| Integer(r.instance.workers.active() as u64);
 
     Clients Gauge connected_clients: "Connections" = |r| Integer(r.instance.clients.connected() as u64);
     Clients Gauge cluster_connections: "Connections of the cluster bus" = NONE;
     Clients Gauge maxclients: "Most connections" = |r| Integer(u64::from(r.config.settings.connections.maxclients));
-    Clients Gauge client_recent_max_input_buffer: "Most bytes of an incomplete command of one connection" = |r| Integer(r.query_bytes_max());
-    Clients Gauge client_recent_max_output_buffer: "Most bytes of replies that one peer has not taken" = |r| Integer(r.output_pending_bytes_max());
+    Clients Gauge client_recent_max_input_buffer: "Most bytes of an incomplete command of one connection" =
+        |r| Integer(r.query_bytes_max());
+    Clients Gauge client_recent_max_output_buffer: "Most bytes of replies that one peer has not taken" =
+        |r| Integer(r.output_pending_bytes_max());
     Clients Gauge client_input_buffer_bytes: "Bytes reserved for incomplete input" = |r| {
         Integer(r.instance.gauges.network.input_buffer_bytes.load(Relaxed))
     };
@@ -86,13 +89,16 @@ metrics! {
         };
         Text(actions.to_owned())
     };
-    Clients Gauge paused_timeout_milliseconds: "How long they will wait" = |r| Integer(r.paused().map_or(0, |(_, left_ms)| left_ms));
+    Clients Gauge paused_timeout_milliseconds: "How long they will wait" =
+        |r| Integer(r.paused().map_or(0, |(_, left_ms)| left_ms));
     Clients Gauge tracking_clients: "Connections with client-side caching" = |r| Integer(r.tracking.clients as u64);
     Clients Gauge pubsub_clients: "Connections with subscriptions" = |r| Integer(r.instance.pubsub.clients() as u64);
     Clients Gauge watching_clients: "Connections that watch keys" = |r| Integer(r.watching.0);
-    Clients Gauge clients_in_timeout_table: "Connections that wait for data, with a time limit" = |r| Integer(r.instance.statistics.blocked().1);
+    Clients Gauge clients_in_timeout_table: "Connections that wait for data, with a time limit" =
+        |r| Integer(r.instance.statistics.blocked().1);
     Clients Gauge total_watched_keys: "Watched keys, each counted for each client" = |r| Integer(r.watching.1);
-    Clients Gauge total_blocking_keys: "Keys that connections wait for" = |r| Integer(r.instance.keyspace.waited_keys().keys as u64);
+    Clients Gauge total_blocking_keys: "Keys that connections wait for" =
+        |r| Integer(r.instance.keyspace.waited_keys().keys as u64);
     Clients Gauge total_blocking_keys_on_nokey: "Keys whose deletion connections wait for" = |r| {
         Integer(r.instance.keyspace.waited_keys().or_gone as u64)
     };
@@ -106,10 +112,12 @@ metrics! {
     Memory Gauge used_memory_peak: "Highest used_memory so far" = |r| Integer(r.peak_bytes);
     Memory Text used_memory_peak_human: "The same, for people" = |r| Text(human(r.peak_bytes));
     Memory Text used_memory_peak_perc: "used_memory as a share of its peak" = |r| Percent(ratio(r.used_bytes(), r.peak_bytes));
-    Memory Gauge used_memory_overhead: "Bytes that are not records: index, expiry, client buffers" = |r| Integer(r.overhead_bytes());
+    Memory Gauge used_memory_overhead: "Bytes that are not records: index, expiry, client buffers" =
+        |r| Integer(r.overhead_bytes());
     Memory Gauge used_memory_startup: "used_memory of the empty server" = |r| Integer(r.instance.run.startup_bytes);
     Memory Gauge used_memory_dataset: "Bytes of records and values" = |r| Integer(r.dataset_bytes());
-    Memory Text used_memory_dataset_perc: "The same as a share of what is used beyond the empty server" = |r| Percent(r.dataset_share());
+    Memory Text used_memory_dataset_perc: "The same as a share of what is used beyond the empty server" =
+        |r| Percent(r.dataset_share());
     Memory Gauge allocator_allocated: "Bytes that the store uses" = |r| Integer(r.used_bytes());
     Memory Gauge allocator_active: "Bytes that the store holds, space of dead records included" = |r| Integer(r.held_bytes());
     Memory Gauge allocator_resident: "The same: the store gives back what it does not hold" = |r| Integer(r.held_bytes());
@@ -130,7 +138,8 @@ metrics! {
     Memory Text used_memory_scripts_human: "The same, for people" = |_| Text(human(0));
     Memory Gauge maxmemory: "The memory budget in bytes; 0 for none" = |r| Integer(r.config.settings.memory.maxmemory);
     Memory Text maxmemory_human: "The same, for people" = |r| Text(human(r.config.settings.memory.maxmemory));
-    Memory Text maxmemory_policy: "What gives way beyond the budget" = |r| Text(r.config.settings.memory.maxmemory_policy.name().to_owned());
+    Memory Text maxmemory_policy: "What gives way beyond the budget" =
+        |r| Text(r.config.settings.memory.maxmemory_policy.name().to_owned());
     Memory Gauge allocator_frag_ratio: "Held per used" = |r| Decimal(ratio(r.held_bytes(), r.used_bytes()));
     Memory Gauge allocator_frag_bytes: "Held and not used" = |r| Integer(r.held_bytes().saturating_sub(r.used_bytes()));
     Memory Gauge allocator_rss_ratio: "Always 1: what the store holds is in memory" = |_| Decimal(1.0);
@@ -145,16 +154,20 @@ metrics! {
     Memory Gauge mem_replica_full_sync_buffer: "Bytes of replication" = NONE;
     Memory Gauge mem_replicas_repl_buffer: "Bytes of replication" = NONE;
     Memory Gauge mem_clients_slaves: "Bytes of replicas' connections" = NONE;
-    Memory Gauge mem_clients_normal: "Bytes that connections hold: buffers, transactions, watched keys, subscriptions" = |r| Integer(r.instance.clients.memory.total());
+    Memory Gauge mem_clients_normal: "Bytes that connections hold: buffers, transactions, watched keys, subscriptions" =
+        |r| Integer(r.instance.clients.memory.total());
     Memory Gauge mem_cluster_links: "Bytes of the cluster bus" = NONE;
     Memory Gauge mem_cluster_slot_import: "Bytes of slots that are being taken over" = NONE;
     Memory Gauge mem_cluster_slot_export: "Bytes of slots that are being handed over" = NONE;
-    Memory Gauge mem_overhead_db_hashtable_rehashing: "Bytes of a second table; the index grows a bucket at a time and needs none" = NONE;
+    Memory Gauge mem_overhead_db_hashtable_rehashing: "Bytes of a second table; the index grows a bucket at a time and needs none" =
+        NONE;
     Memory Gauge mem_aof_buffer: "Bytes of the log of writes" = NONE;
     Memory Text mem_allocator: "The allocator of what is not in the store" = |r| Text(r.instance.build().allocator.to_owned());
     Memory Gauge active_defrag_running: "Not needed: pages are evacuated instead" = NONE;
-    Memory Gauge lazyfree_pending_objects: "Large values and emptied databases that the background is to free" = |r| Integer(r.work.values_waiting + r.work.namespaces_waiting);
-    Memory Counter lazyfreed_objects: "Large values and emptied databases that the background has freed" = |r| Integer(r.instance.freed_objects());
+    Memory Gauge lazyfree_pending_objects: "Large values and emptied databases that the background is to free" =
+        |r| Integer(r.work.values_waiting + r.work.namespaces_waiting);
+    Memory Counter lazyfreed_objects: "Large values and emptied databases that the background has freed" =
+        |r| Integer(r.instance.freed_objects());
 
     Persistence Gauge loading: "1 while data is loaded" = NONE;
     Persistence Gauge async_loading: "1 while a replica loads data beside what it serves" = NONE;
@@ -168,7 +181,8 @@ metrics! {
         Integer(r.store.changes.max(0).unsigned_abs())
     };
     Persistence Gauge rdb_bgsave_in_progress: "1 while a snapshot runs" = NONE;
-    Persistence Gauge rdb_last_save_time: "The start, Unix seconds: there was no snapshot" = |r| Integer((r.instance.run.started_ms / 1000).unsigned_abs());
+    Persistence Gauge rdb_last_save_time: "The start, Unix seconds: there was no snapshot" =
+        |r| Integer((r.instance.run.started_ms / 1000).unsigned_abs());
     Persistence Text rdb_last_bgsave_status: "Outcome of the last snapshot" = OK;
     Persistence Gauge rdb_last_bgsave_time_sec: "Seconds that the last snapshot took" = NEVER;
     Persistence Gauge rdb_current_bgsave_time_sec: "Seconds that the running snapshot has taken" = NEVER;
@@ -199,7 +213,8 @@ metrics! {
     Stats Counter total_net_cluster_slot_import_bytes: "Bytes of slots taken over" = NONE;
     Stats Counter total_net_cluster_slot_export_bytes: "Bytes of slots handed over" = NONE;
     Stats Gauge instantaneous_input_kbps: "KiB per second read of late" = |r| Decimal(r.instance.gauges.rates.input_kib_per_s());
-    Stats Gauge instantaneous_output_kbps: "KiB per second of replies of late" = |r| Decimal(r.instance.gauges.rates.output_kib_per_s());
+    Stats Gauge instantaneous_output_kbps: "KiB per second of replies of late" =
+        |r| Decimal(r.instance.gauges.rates.output_kib_per_s());
     Stats Gauge instantaneous_input_repl_kbps: "KiB per second of replication read" = |_| Decimal(0.0);
     Stats Gauge instantaneous_output_repl_kbps: "KiB per second of replication sent" = |_| Decimal(0.0);
     Stats Counter rejected_connections: "Connections refused" = |r| {
@@ -215,8 +230,10 @@ metrics! {
     Stats Counter evicted_clients: "Clients closed because of maxmemory-clients" = |r| Integer(r.totals.clients_evicted);
     Stats Counter evicted_scripts: "Cached scripts that gave way to others" = NONE;
     Stats Counter refused_out_of_memory: "Commands refused beyond maxmemory" = |r| Integer(r.totals.refused_out_of_memory);
-    Stats Counter unknown_commands: "Commands refused because the server does not know or serve them" = |r| Integer(r.totals.unknown_commands);
-    Stats Counter units_alone: "Transactions whose keys were not known before, so that all other workers waited for them" = |r| Integer(r.totals.units_alone);
+    Stats Counter unknown_commands: "Commands refused because the server does not know or serve them" =
+        |r| Integer(r.totals.unknown_commands);
+    Stats Counter units_alone: "Transactions whose keys were not known before, so that all other workers waited for them" =
+        |r| Integer(r.totals.units_alone);
     Stats Counter keyspace_hits: "Look-ups that found a key" = |r| Integer(r.totals.keyspace_hits);
     Stats Counter keyspace_misses: "Look-ups that found none" = |r| Integer(r.totals.keyspace_misses);
     Stats Gauge pubsub_channels: "Channels with subscribers" = |r| Integer(r.instance.pubsub.channels(false) as u64);
@@ -266,7 +283,8 @@ metrics! {
     Replication Text role: "master, until replicas exist" = |_| Text("master".to_owned());
     Replication Gauge connected_slaves: "Replicas" = NONE;
     Replication Text master_failover_state: "Whether a failover runs" = |_| Text("no-failover".to_owned());
-    Replication Text master_replid: "40 hexadecimal digits that name this history of writes" = |r| Text(r.instance.replication_id());
+    Replication Text master_replid: "40 hexadecimal digits that name this history of writes" =
+        |r| Text(r.instance.replication_id());
     Replication Text master_replid2: "The one before; zeroes for none" = |_| Text("0".repeat(40));
     Replication Counter master_repl_offset: "Bytes of replication" = NONE;
     Replication Gauge second_repl_offset: "Where the history before ended" = NEVER;
@@ -279,8 +297,10 @@ metrics! {
     Cpu Counter used_cpu_user: "Seconds of all threads in the program" = |_| Microseconds(usage::process().user_us);
     Cpu Counter used_cpu_sys_children: "Seconds of children in the kernel" = |_| Microseconds(usage::children().system_us);
     Cpu Counter used_cpu_user_children: "Seconds of children in their programs" = |_| Microseconds(usage::children().user_us);
-    Cpu Counter used_cpu_sys_main_thread: "Seconds of the worker that answers, in the kernel" = |_| Microseconds(usage::thread().system_us);
-    Cpu Counter used_cpu_user_main_thread: "Seconds of the worker that answers, in the program" = |_| Microseconds(usage::thread().user_us);
+    Cpu Counter used_cpu_sys_main_thread: "Seconds of the worker that answers, in the kernel" =
+        |_| Microseconds(usage::thread().system_us);
+    Cpu Counter used_cpu_user_main_thread: "Seconds of the worker that answers, in the program" =
+        |_| Microseconds(usage::thread().user_us);
 
     Cluster Gauge cluster_enabled: "Whether this is a node of a cluster" = NONE;
 
@@ -288,21 +308,30 @@ metrics! {
     Storage Gauge storage_volatile_records: "Of these, with an expiry" = |r| Integer(r.store.volatile.max(0).unsigned_abs());
     Storage Gauge storage_index_buckets: "Buckets of the hash index" = |r| Integer(r.instance.keyspace.figures().index_buckets());
     Storage Gauge storage_index_bytes: "Bytes of buckets and overflow slots" = |r| Integer(r.memory.index_bytes);
-    Storage Counter storage_index_buckets_split: "Buckets split as the index grew, since the start" = |r| Integer(r.work.buckets_split);
-    Storage Counter storage_index_buckets_merged: "Buckets merged as it shrank, since the start" = |r| Integer(r.work.buckets_merged);
+    Storage Counter storage_index_buckets_split: "Buckets split as the index grew, since the start" =
+        |r| Integer(r.work.buckets_split);
+    Storage Counter storage_index_buckets_merged: "Buckets merged as it shrank, since the start" =
+        |r| Integer(r.work.buckets_merged);
     Storage Gauge storage_log_resident_bytes: "Bytes of log pages" = |r| Integer(r.memory.log_resident_bytes);
     Storage Gauge storage_log_live_bytes: "Of these, live records" = |r| Integer(r.memory.log_live_bytes);
-    Storage Gauge storage_log_free_bytes: "Of these, dead records whose space is not reused yet" = |r| Integer(r.memory.log_free_bytes);
+    Storage Gauge storage_log_free_bytes: "Of these, dead records whose space is not reused yet" =
+        |r| Integer(r.memory.log_free_bytes);
     Storage Gauge storage_heap_bytes: "Bytes of large values and long keys" = |r| Integer(r.memory.heap_bytes);
-    Storage Gauge storage_staged_bytes: "Bytes of large values on their way from the device or to it, or used by one command" = |r| Integer(r.memory.staged_bytes);
+    Storage Gauge storage_staged_bytes: "Bytes of large values on their way from the device or to it, or used by one command" =
+        |r| Integer(r.memory.staged_bytes);
     Storage Gauge storage_garbage_bytes: "Bytes of large values that are about to be freed" = |r| Integer(r.memory.garbage_bytes);
     Storage Gauge storage_expiry_bytes: "Bytes of the expiry wheel" = |r| Integer(r.memory.expiry_bytes);
-    Storage Counter storage_pages_evacuated: "Log pages emptied and given back, since the start" = |r| Integer(r.work.pages_evacuated);
+    Storage Counter storage_pages_evacuated: "Log pages emptied and given back, since the start" =
+        |r| Integer(r.work.pages_evacuated);
     Storage Counter storage_records_moved: "Records moved by that" = |r| Integer(r.work.records_moved);
-    Storage Counter storage_namespaces_swept: "Emptied databases whose records were freed, since the start" = |r| Integer(r.work.namespaces_swept);
-    Storage Gauge storage_enabled: "Whether data beyond maxmemory goes to a device" = |r| Integer(r.instance.keyspace.figures().tier().is_some().into());
-    Storage Text storage_state: "Whether the device takes writes: ok, full or failing; damaged when it takes them and has given blocks that are not what was written" = |r| Text(r.storage_state().to_owned());
-    Storage Text storage_last_error: "What is wrong with the device, or what the last write that it refused said" = |r| Text(r.storage_error());
+    Storage Counter storage_namespaces_swept: "Emptied databases whose records were freed, since the start" =
+        |r| Integer(r.work.namespaces_swept);
+    Storage Gauge storage_enabled: "Whether data beyond maxmemory goes to a device" =
+        |r| Integer(r.instance.keyspace.figures().tier().is_some().into());
+    Storage Text storage_state: "Whether the device takes writes: ok, full or failing; damaged when it takes them and has given \
+        blocks that are not what was written" = |r| Text(r.storage_state().to_owned());
+    Storage Text storage_last_error: "What is wrong with the device, or what the last write that it refused said" =
+        |r| Text(r.storage_error());
     Storage Gauge storage_device_bytes: "Bytes that the data takes on the device" = |r| Integer(r.tier.device_bytes);
     Storage Gauge storage_live_bytes: "Of these, live records, as far as it is known" = |r| Integer(r.tier.device_live_bytes);
     Storage Counter storage_reads: "Reads of the device for clients, since the start" = |r| Integer(r.tier.reads);
@@ -319,19 +348,22 @@ metrics! {
     Storage Counter storage_pages_evicted: "Pages of the log that left memory" = |r| Integer(r.tier.pages_evicted);
     Storage Counter storage_pages_compacted: "Pages on the device collected" = |r| Integer(r.tier.pages_compacted);
     Storage Counter storage_records_compacted: "Records moved by that" = |r| Integer(r.tier.records_compacted);
-    Storage Counter storage_pages_salvaged: "Damaged pages given up after their readable records were moved" = |r| Integer(r.tier.pages_salvaged);
+    Storage Counter storage_pages_salvaged: "Damaged pages given up after their readable records were moved" =
+        |r| Integer(r.tier.pages_salvaged);
     Storage Counter storage_records_lost: "Damaged records given up: with their pages, or as their keys were set or deleted" = |r| {
         Integer(r.tier.records_lost)
     };
     Storage Counter storage_cached_records: "Copies made of records on the device" = |r| Integer(r.tier.records_cached);
     Storage Counter storage_cache_hits: "Reads answered from such copies" = |r| Integer(r.store.cache_hits.max(0).unsigned_abs());
     Storage Counter storage_cold_waits: "Batches that waited for the device" = |r| Integer(r.totals.device_waits);
-    Storage Gauge storage_directory_bytes: "Bytes that storage-dir keeps above object storage" = |r| Integer(r.instance.gauges.objects.directory_bytes.load(Relaxed));
+    Storage Gauge storage_directory_bytes: "Bytes that storage-dir keeps above object storage" =
+        |r| Integer(r.instance.gauges.objects.directory_bytes.load(Relaxed));
     Storage Gauge storage_object_bytes: "Bytes of the objects" = |r| Integer(r.instance.gauges.objects.bytes.load(Relaxed));
     Storage Gauge storage_object_backlog_bytes: "Bytes on their way from the directories to object storage" = |r| {
         Integer(r.instance.gauges.objects.backlog_bytes.load(Relaxed))
     };
-    Storage Counter storage_object_read_errors: "Reads of objects that failed" = |r| Integer(r.instance.gauges.objects.read_errors.load(Relaxed));
+    Storage Counter storage_object_read_errors: "Reads of objects that failed" =
+        |r| Integer(r.instance.gauges.objects.read_errors.load(Relaxed));
     Storage Counter storage_object_write_errors: "Writes of objects that failed; they are tried again" = |r| {
         Integer(r.instance.gauges.objects.write_errors.load(Relaxed))
     };
@@ -339,13 +371,17 @@ metrics! {
         Integer(r.instance.gauges.objects.delete_errors.load(Relaxed))
     };
     Storage Text storage_object_last_error: "What the last of these said" = |r| Text(r.instance.gauges.objects.last_error());
-    Storage Gauge log_memory_limit_bytes: "Bytes of log pages that maxmemory leaves, with a device" = |r| Integer(r.tier.log_limit_bytes);
+    Storage Gauge log_memory_limit_bytes: "Bytes of log pages that maxmemory leaves, with a device" =
+        |r| Integer(r.tier.log_limit_bytes);
     Storage Counter storage_updates_in_place: "Updates that changed a record where it is" = |r| {
         Integer(r.store.updates_in_place.max(0).unsigned_abs())
     };
-    Storage Counter storage_updates_copied: "Updates that wrote a new record" = |r| Integer(r.store.updates_copied.max(0).unsigned_abs());
-    Storage Counter storage_revivified: "Records written into the space of dead ones" = |r| Integer(r.store.revivified.max(0).unsigned_abs());
-    Storage Counter storage_read_retries: "Latch-free reads that had to start over" = |r| Integer(r.store.read_retries.max(0).unsigned_abs());
+    Storage Counter storage_updates_copied: "Updates that wrote a new record" =
+        |r| Integer(r.store.updates_copied.max(0).unsigned_abs());
+    Storage Counter storage_revivified: "Records written into the space of dead ones" =
+        |r| Integer(r.store.revivified.max(0).unsigned_abs());
+    Storage Counter storage_read_retries: "Latch-free reads that had to start over" =
+        |r| Integer(r.store.read_retries.max(0).unsigned_abs());
 }
 
 fn difference(left: u64, right: u64) -> i64 {

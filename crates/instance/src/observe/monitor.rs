@@ -17,7 +17,7 @@ pub struct MonitorFeed {
 }
 
 impl MonitorFeed {
-    /// Whether anybody listens.
+    /// Whether there is a listener.
     #[inline]
     #[must_use]
     pub fn active(&self) -> bool {

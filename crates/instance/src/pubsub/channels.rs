@@ -49,7 +49,7 @@ pub(super) struct Part<'c> {
 }
 
 impl Part<'_> {
-    /// The channel, if anybody listens to it.
+    /// The channel, if it has a listener.
     pub(super) fn channel(&self) -> Option<&Channel> {
         self.channels.find(self.hash, |channel| channel.name == self.name)
     }

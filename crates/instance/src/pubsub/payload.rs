@@ -1,4 +1,4 @@
-//! Payloads that listeners share: each counts once against `maxmemory`, as long as anybody has still to be sent it.
+//! Payloads that listeners share: each counts once against `maxmemory`, as long as one of them has still to be sent it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -28,7 +28,7 @@ impl Drop for Payload {
 }
 
 impl Payloads {
-    /// A payload that counts while anybody holds it.
+    /// A payload that counts while one message holds it.
     pub(super) fn share(&self, payload: &[u8]) -> Bytes {
         if payload.len() <= REPLY_COPY_BYTES_MAX {
             return Bytes::copy_from_slice(payload);

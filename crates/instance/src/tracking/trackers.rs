@@ -63,7 +63,7 @@ impl Tracking {
         self.trackers.load(Ordering::Relaxed) > 0
     }
 
-    /// Whether anybody tracks by prefix.
+    /// Whether a client tracks by prefix.
     #[must_use]
     pub fn broadcasts(&self) -> bool {
         self.prefixes.load(Ordering::Relaxed) > 0

@@ -56,7 +56,7 @@ fn path(settings: &Settings) -> Option<PathBuf> {
 /// As much of [`check`] as makes no file: whether there is a directory for the log.
 ///
 /// # Errors
-/// As [`check`].
+/// When there is none: which, and why.
 pub(crate) fn check_directory(settings: &Settings) -> io::Result<()> {
     let Some(path) = path(settings) else { return Ok(()) };
     let directory = almandine_io::files::canonical(path.parent().unwrap_or(&path));

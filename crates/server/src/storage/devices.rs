@@ -33,8 +33,8 @@ impl Watch {
         let refused = self.health.state() != DeviceState::Sound;
         match self.writes.next(self.health.write_errors(), refused, now_ns) {
             Some(News::Begins) => tracing::warn!(
-                "Writes to the storage fail: {}. They are tried again; meanwhile data stays in memory, and when that is full, commands \
-                 that write get -OOM",
+                "Writes to the storage fail: {}. They are tried again; meanwhile data stays in memory, and when that is full, \
+                 commands that write get -OOM",
                 self.health.last_error()
             ),
             Some(News::Ends(errors)) => tracing::warn!("Writes to the storage succeed again, after {errors} errors"),
@@ -42,16 +42,16 @@ impl Watch {
         }
         match self.reads.next(tier.read_errors, false, now_ns) {
             Some(News::Begins) => tracing::warn!(
-                "Reads of the storage fail: commands that need what they would give get an error. Look at the device and at the system's \
-                 log (dmesg)"
+                "Reads of the storage fail: commands that need what they would give get an error. Look at the device and at the \
+                 system's log (dmesg)"
             ),
             Some(News::Ends(errors)) => tracing::warn!("No read of the storage has failed for {QUIET:?}, after {errors} errors"),
             Some(News::GoesOn) | None => {}
         }
         match self.corrupt.next(tier.corrupt_blocks, false, now_ns) {
             Some(News::Begins) => tracing::warn!(
-                "The storage gave corrupt blocks: they are not what was written, and the keys in them are lost. Commands that need them get \
-                 an error; overwriting and deleting them works. Check the device"
+                "The storage gave corrupt blocks: they are not what was written, and the keys in them are lost. Commands that \
+                 need them get an error; overwriting and deleting them works. Check the device"
             ),
             Some(News::Ends(blocks)) => tracing::warn!("The storage gave no corrupt block for {QUIET:?}, after {blocks}"),
             Some(News::GoesOn) | None => {}

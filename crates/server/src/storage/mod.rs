@@ -70,7 +70,8 @@ pub(crate) fn check(settings: &Settings) -> Result<(), String> {
         let names = almandine_io::files::names(&path).unwrap_or_default();
         if let Some(foreign) = names.iter().find(|name| !OURS.contains(&name.as_str()) || !path.join(name).is_dir()) {
             return Err(format!(
-                "storage-dir: '{directory}' holds '{foreign}', which is not of this server. Name an empty directory; its files are deleted"
+                "storage-dir: '{directory}' holds '{foreign}', which is not of this server. Name an empty directory; its files \
+                 are deleted"
             ));
         }
         known.push(path);

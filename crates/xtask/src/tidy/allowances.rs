@@ -25,34 +25,28 @@ pub(super) const UNLOCKS: &[(&str, usize)] = &[("store", 4)];
 pub(super) const HIDDEN_SUBJECTS: &[(&str, usize)] = &[
     ("acl", 10),
     ("base", 10),
-    ("handler", 30),
     ("commands", 40),
     ("datatypes", 10),
     ("keyspace", 100),
-    ("instance", 20),
+    ("instance", 10),
     ("rdb", 10),
-    ("server", 10),
     ("session", 50),
     ("xtask", 10),
 ];
 
 /// Docs that only refer to another item, by crate.
-pub(super) const MERE_REFERENCES: &[(&str, usize)] = &[("commands", 1), ("datatypes", 1), ("keyspace", 25), ("server", 1)];
+pub(super) const MERE_REFERENCES: &[(&str, usize)] = &[("commands", 1), ("datatypes", 1), ("keyspace", 25)];
 
 /// Lines wider than 132 columns, by crate.
 pub(super) const WIDE_LINES: &[(&str, usize)] = &[
     ("acl", 10),
-    ("admin", 10),
     ("bench", 10),
-    ("handler", 20),
     ("commands", 60),
     ("config", 30),
     ("datatypes", 10),
     ("lab", 10),
-    ("instance", 40),
     ("rdb", 10),
     ("resp", 10),
-    ("server", 20),
     ("testkit", 20),
     ("xtask", 10),
 ];
