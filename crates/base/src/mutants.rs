@@ -7,8 +7,8 @@
 
 /// Performs a step, unless a mutant leaves it out.
 ///
-/// `step!(Name, step)` leaves it out; with `else other` the mutant does something else instead; with `then next`, whose value is the
-/// result, it performs both in the wrong order. `step!(Name)` goes on at once where the mutant gives other threads time.
+/// `step!(Name, step)` leaves it out. With `else other` the mutant does something else instead. With `then next`, whose value is
+/// the result, it performs both in the wrong order. `step!(Name)` goes on at once where the mutant gives other threads time.
 #[macro_export]
 macro_rules! step {
     ($name:ident) => {
@@ -89,6 +89,8 @@ table! {
     TakeGiven,
     /// Latching out of order: a session that has given its ready keys away waits until they are served.
     AwaitServer,
+    /// Computations: a result is written only if its sources are what it was computed from.
+    CompareSources,
     /// ACL: checking each key of a command.
     CheckEveryKey,
     /// ACL: a client takes changes of its user over.
@@ -101,30 +103,12 @@ table! {
     RememberFirst,
     /// Keyspace events: latching the keys of a command of one verb until its events are told.
     LatchForEvents,
-    /// Transactions: comparing the watched keys under the latches.
-    WatchUnderLatch,
-    /// Transactions: latching the declared keys.
-    PlanKeys,
-    /// Transactions that may use any key: keeping other workers out.
-    KeepOthersOut,
     /// Blocking: telling the waiters of a key that the store has removed it.
     ServeLost,
     /// Blocking: telling a waiter's worker that there may be something for it sooner.
     LookSooner,
-    /// Blocking: serving the waiters of every ready key.
-    ServeEveryKey,
-    /// Blocking: keeping the latches of ready keys until their waiters are served.
-    KeepLatches,
-    /// Blocking: not serving a waiter whose wait has ended meanwhile.
-    ClaimWaiter,
-    /// Blocking: serving waiters in the order of their arrival.
-    OldestFirst,
     /// Blocking: having the destinations of waiters at hand when they are served.
     SecureDestinations,
-    /// Blocking: a transaction latches exclusively what its waiters may change.
-    HoldForWaiters,
-    /// Blocking: serving a waiter that moves elements takes no time.
-    MoveAtOnce,
 }
 
 #[cfg(loom)]

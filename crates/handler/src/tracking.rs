@@ -59,6 +59,7 @@ pub fn before_queued(client: &mut Client, context: &Context) {
 /// Makes sure that the keys that were read are still remembered.
 pub fn after_read(tracked: Tracked, client: &Client, dispatch: &Dispatch, args: Args<'_>, context: &Context) {
     let instance = &context.instance;
+    step!(RememberFirst);
     if step!(RememberFirst, instance.tracking.stamp() != tracked.stamp, else true) {
         remember(client, dispatch, args, context);
     }

@@ -139,7 +139,8 @@ impl Instance {
         }
     }
 
-    /// Publishes keyspace events, of the classes that [`tell_events`](almandine_keyspace::Listeners::tell_events) names. Once, before there are any.
+    /// Publishes keyspace events, of the classes that
+    /// [`tell_events`](almandine_keyspace::Listeners::tell_events) names. Once, before there are any.
     pub fn publish_events(&self) {
         let pubsub = Arc::clone(&self.pubsub);
         self.keyspace.listeners().on_events(move |event| pubsub.publish_event(event));

@@ -2,7 +2,8 @@
 //!
 //! **Is**: where configuration, keyspace, instance, network and sessions are put together, and the process' life from command
 //! line to exit.
-//! **Is not**: a place for behaviour: nothing depends on this crate.
+//! **Is not**: a place for behaviour: nothing depends on this crate but its two programs.
+//! **Invariants**: a server that has started has written to its log and holds its storage.
 //! **Start reading at**: [`main`], then `run.rs`.
 
 #![cfg_attr(not(test), deny(clippy::disallowed_methods))]

@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
+use almandine_testkit::mutants::must_notice;
 use almandine_testkit::{Client, Program, Server, Value, full};
 
 /// Bytes of each source: enough for hundreds of slices.
@@ -86,7 +87,16 @@ fn a_result_is_of_one_moment_whoever_changes_its_sources() {
 /// The destination is its own source and nothing changes in it, so whatever others append meanwhile must stay.
 #[test]
 fn what_is_written_meanwhile_is_not_lost() {
-    let server = Server::start(&Program::Almandine, &["--workers", "2"]);
+    lose_no_write(&Server::start(&Program::Almandine, &["--workers", "2"]));
+}
+
+/// A server that writes a result over sources that have changed meanwhile is noticed.
+#[test]
+fn results_over_changed_sources_are_noticed() {
+    must_notice("CompareSources", &["--workers", "2"], 1, lose_no_write);
+}
+
+fn lose_no_write(server: &Server) {
     let (len, done) = (len() / 8, AtomicBool::new(false));
     let mut client = server.client();
     store(&mut client, "a", 1, len);

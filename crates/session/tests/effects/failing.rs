@@ -37,11 +37,14 @@ const LARGE: &[&str] = &[
     "RPUSH l =a9000 => RPUSH l =b9000 =c9000 d; LINSERT l BEFORE d x; LSET l 0 =e9000; LTRIM l 1 2; LMOVE l m LEFT RIGHT",
     "RPUSH l 3 1 2 =a9000 => SORT l ALPHA STORE d; LPUSH d =b9000 =c9000; LREM d 1 1",
     "XADD x 1-1 f =a9000 => XADD x 2-1 f =b9000; XADD x 3-1 f =c9000; XTRIM x MAXLEN 1; XDEL x 3-1",
-    "XADD x 1-1 f v; XADD x 2-1 f =a9000; XGROUP CREATE x g 0 => XREADGROUP GROUP g c COUNT 2 STREAMS x >; XACK x g 1-1; XCLAIM x g d 0 2-1",
+    "XADD x 1-1 f v; XADD x 2-1 f =a9000; XGROUP CREATE x g 0 => XREADGROUP GROUP g c COUNT 2 STREAMS x >; XACK x g 1-1; \
+     XCLAIM x g d 0 2-1",
     "PFADD p a b c => PFADD p d e f; PFADD q g h; PFMERGE q p",
     "GEOADD g 1 1 a 2 2 b => GEOADD g 3 3 =c9000 4 4 =d9000; GEOSEARCHSTORE d g FROMLONLAT 1 1 BYRADIUS 900 km ASC",
 ];
 
+/// After so many times the copy begins anew: each makes generations.
+const EMPTIED_MAX: usize = 1000;
 /// Allocations that no example needs.
 const ENOUGH: u64 = 1000;
 
@@ -53,14 +56,16 @@ struct Copied {
     out: Output,
     copy: Copy,
     replayed: usize,
+    /// How often all databases were emptied.
+    emptied: usize,
 }
 
 impl Copied {
     fn new() -> Self {
         let rig = Rig::new();
-        rig.keyspace.note_effects(true);
+        rig.keyspace.listeners().note_effects(true);
         let (copy, (service, connection)) = (Copy::new(rig.generations()), rig.open(0));
-        Self { rig, service, connection, out: Output::new(), copy, replayed: 0 }
+        Self { rig, service, connection, out: Output::new(), copy, replayed: 0, emptied: 0 }
     }
 
     /// Sends commands; whether the answers have errors of memory.
@@ -109,13 +114,17 @@ fn what_a_command_without_space_has_done_is_told() {
     // What others send, or what comes with time, is not looked at here.
     let rows: Vec<&str> = rows.iter().map(|row| row.example.as_str()).filter(|example| !example.contains('@')).collect();
     let (mut failed, mut examples, mut needed) = (0, 0, BTreeSet::new());
+    let mut copied = Copied::new();
     for example in rows.iter().chain(LARGE) {
         let Some((before, looked_at)) = example.split_once("=>") else { continue };
-        let mut copied = Copied::new();
+        if copied.emptied > EMPTIED_MAX {
+            copied = Copied::new();
+        }
         examples += 1;
         for limit in 0..ENOUGH {
             assert!(limit + 1 < ENOUGH, "{example} needs too much");
             copied.send(&words("SELECT 0; FLUSHALL"));
+            copied.emptied += 1;
             assert!(!copied.send(&words(before)), "{example}");
             copied.check();
             limit_allocations(Some(limit));

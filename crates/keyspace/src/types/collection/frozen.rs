@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use almandine_base::step;
 use almandine_store::{Kind, SharedValue};
 
 use super::{Collection, Contents, downcast};
@@ -109,6 +110,6 @@ impl Reader<'_> {
             }
             None | Some((_, Held::Shared(None))) => false,
         });
-        Ok(same?.unwrap_or(frozen.value.is_none()))
+        Ok(step!(CompareSources, same?.unwrap_or(frozen.value.is_none()), else true))
     }
 }
