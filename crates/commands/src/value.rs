@@ -66,6 +66,7 @@ pub(crate) fn set_expiring(call: &mut WriteCall<'_>, key: Key<'_>, value: &[u8],
     call.replaced(key, before, Kind::String);
     call.event(Classes::STRING, "set", key);
     call.event(Classes::GENERIC, "expire", key);
+    call.keys.count_expired();
     call.event(Classes::EXPIRED, "expired", key);
     Ok(())
 }

@@ -244,6 +244,7 @@ fn delete_expired(call: &mut WriteCall<'_>, pairs: Args<'_>, count: usize) -> Ou
         let key = call.keys.key(pairs.at(at));
         call.event(Classes::GENERIC, "expire", key);
         if call.keys.delete(key)? {
+            call.keys.count_expired();
             call.event(Classes::EXPIRED, "expired", key);
         }
     }

@@ -178,6 +178,11 @@ impl<'w> Writer<'w> {
         self.reader.accessor.count_changes(more);
     }
 
+    /// Counts a key that the command has removed because the time that it was to set has passed.
+    pub fn count_expired(&mut self) {
+        self.reader.accessor.session.notes().count_expired();
+    }
+
     /// Makes a key as old as if it had not been used for `idle_ms`, as precisely as ages are told apart ([`Reader::idle_ms`]).
     pub fn set_idle_ms(&mut self, key: Key<'_>, idle_ms: i64) {
         let key = self.reader.current(key);

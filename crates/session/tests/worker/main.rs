@@ -5,6 +5,7 @@
 #[cfg(debug_assertions)]
 mod costs;
 mod databases;
+mod expiry;
 mod limits;
 mod rig;
 mod served;

@@ -367,6 +367,11 @@ impl Notes<'_> {
         add(&self.session.store.thread(&self.session.local).changes, more);
     }
 
+    /// Counts a key that was set with a time that has passed: it has expired, though the store never had it.
+    pub fn count_expired(&mut self) {
+        add(&self.session.store.thread(&self.session.local).expired, 1);
+    }
+
     /// Removes `key` if a read since the last call has met an expired record, so that counts follow what readers see. Where its
     /// bucket is latched shared it is left to a later call, or to the background.
     #[inline]
