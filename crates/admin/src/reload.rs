@@ -37,7 +37,7 @@ pub(super) fn reload(call: &mut AdminCall<'_>) -> Outcome {
 fn reload_key(accessor: &mut Accessor, db: u16, key: &[u8], settings: &Settings) -> Outcome {
     let mut keys = accessor.writer(db);
     let key = keys.key(key);
-    keys.lock_one(key);
+    keys.plan().lock_one(key);
     let Some(Metadata { expiry_ms, etag, .. }) = keys.metadata(key)? else { return Ok(()) };
     let Some(written) = payload::of_key(&mut keys, key)? else { return Ok(()) };
     payload::put(&mut keys, key, payload::open(&written)?, Put { expiry_ms, etag, ..Put::default() }, settings)

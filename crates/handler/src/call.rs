@@ -319,7 +319,10 @@ impl<'c, K: KeyAccess<'c>> KeyCall<'c, K> {
     /// answers all that this unit has made ready. Those of other units come later.
     pub fn candidates_together(&mut self, keys: Range<usize>) -> Vec<usize> {
         let (args, serving, reader) = (self.args, self.client.blocking.serving.as_ref(), self.keys.reader_mut());
-        let mut is_one = |bytes: &[u8]| serving.is_none_or(|ready| **ready == *bytes || reader.holds(reader.key(bytes)));
+        let mut is_one = |bytes: &[u8]| {
+            let key = reader.key(bytes);
+            serving.is_none_or(|ready| **ready == *bytes || reader.plan().holds(key))
+        };
         keys.filter(|&at| is_one(args.at(at))).collect()
     }
 
@@ -329,7 +332,7 @@ impl<'c, K: KeyAccess<'c>> KeyCall<'c, K> {
     /// [`Stop::Waiting`], but within a unit of work, where no client can wait: there the reply is that the time is up.
     pub fn block(&mut self, block: Block) -> Outcome {
         let blocking = &self.client.blocking;
-        if blocking.serving.is_some() || blocking.certain.get() || !self.keys.reader().in_unit() {
+        if blocking.serving.is_some() || blocking.certain.get() || !self.keys.reader_mut().plan().in_unit() {
             return Err(Stop::Waiting(Box::new(block)));
         }
         block.at_once.write(&mut self.reply);

@@ -80,7 +80,7 @@ fn keys(call: &mut ReadCall<'_>) -> Outcome {
         if found.cursor == 0 {
             break;
         }
-        if call.may_compute(round) && !call.keys.has_cold() {
+        if call.may_compute(round) && !call.keys.plan().has_cold() {
             return Err(call.compute(found, round));
         }
     }

@@ -123,7 +123,7 @@ fn copy(call: &mut WriteCall<'_>) -> Outcome {
     if (source_db, source) == (destination_db, destination) {
         return Err(errors::generic::SAME_OBJECT.into());
     }
-    call.keys.hold([(source_db, source), (destination_db, destination)].into_iter())?;
+    call.keys.plan().hold([(source_db, source), (destination_db, destination)].into_iter())?;
     let value = call.keys.copy(source_db, source)?;
     let key = call.keys.key(source);
     call.looked_up(key, value.is_some());
@@ -160,7 +160,7 @@ fn move_key(call: &mut WriteCall<'_>) -> Outcome {
     if from == to {
         return Err(errors::generic::SAME_OBJECT.into());
     }
-    call.keys.hold([(from, name), (to, name)].into_iter())?;
+    call.keys.plan().hold([(from, name), (to, name)].into_iter())?;
     let moved = match call.keys.copy(from, name)? {
         Some(value) if !call.keys.exists_in(to, name)? => {
             call.keys.transfer((from, name), (to, name), value)?;

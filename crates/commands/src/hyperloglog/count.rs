@@ -58,7 +58,7 @@ fn count_one(call: &mut WriteCall<'_>) -> Result<u64, Stop> {
 fn count_union(call: &mut WriteCall<'_>) -> Result<u64, Stop> {
     let keys = call.args.slice_from(1);
     let db = call.client.db;
-    call.keys.hold(keys.iter().map(|key| (db, key)))?;
+    call.keys.plan().hold(keys.iter().map(|key| (db, key)))?;
     scratch::with(|scratch| {
         scratch.registers.clear();
         for key in keys.iter() {

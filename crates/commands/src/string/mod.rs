@@ -174,7 +174,7 @@ fn set_with_options(call: &mut WriteCall<'_>) -> Outcome {
         call.reply.ok();
         return Ok(());
     }
-    call.keys.hold_one(key)?;
+    call.keys.plan().hold_one(key)?;
     let old = call.keys.read(key)?;
     if options.get {
         let old = string(old.as_ref())?;

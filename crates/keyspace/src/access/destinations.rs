@@ -9,8 +9,9 @@
 //! Of a long queue only so many are looked at as the command has elements for, and some more, since others may leave meanwhile.
 
 use crate::access::accessor::Unit;
+use crate::access::plan::KeyPlan;
 use crate::blocking::wait::WaiterQueues;
-use crate::{Accessor, Keyspace, Missing, Reader};
+use crate::{Accessor, Keyspace, Missing};
 use almandine_store::Need;
 use std::collections::HashSet;
 use std::sync::atomic::Ordering;
@@ -141,19 +142,13 @@ impl Accessor {
     }
 }
 
-impl Reader<'_> {
-    /// As [`Keyspace::has_waiters`].
-    #[must_use]
-    pub fn has_waiters(&self) -> bool {
-        self.accessor.keyspace().has_waiters()
-    }
-
-    /// As [`Reader::secure_waiters`], for keys each of which may get any number of elements.
+impl KeyPlan<'_, '_> {
+    /// As [`KeyPlan::secure_waiters`], for keys each of which may get any number of elements.
     ///
     /// # Errors
     /// As there.
     pub fn secure_all_waiters<'k>(&mut self, keys: impl Iterator<Item = (u16, &'k [u8])>) -> Result<(), Missing> {
-        if !self.accessor.cold().is_possible() || !self.has_waiters() {
+        if !self.keys.accessor.cold().is_possible() || !self.keys.accessor.keyspace.has_waiters() {
             return Ok(());
         }
         let filled: Vec<Filled<'_>> = keys.map(|(db, key)| Filled { db, key, elements: usize::MAX }).collect();
@@ -165,10 +160,13 @@ impl Reader<'_> {
     /// # Errors
     /// As there; then the command must not have changed anything.
     pub fn secure_waiters(&mut self, filled: &[Filled<'_>]) -> Result<(), Missing> {
-        if !self.accessor.cold().is_possible() || !self.has_waiters() || self.accessor.unit != Unit::Command {
+        if !self.keys.accessor.cold().is_possible()
+            || !self.keys.accessor.keyspace.has_waiters()
+            || self.keys.accessor.unit != Unit::Command
+        {
             return Ok(());
         }
-        self.accessor.secure_waiters(filled, |accessor, needed| {
+        self.keys.accessor.secure_waiters(filled, |accessor, needed| {
             let own = filled.iter().map(|filled| accessor.key(filled.db, filled.key).hash);
             let hashes: Vec<u64> = own.chain(needed.iter().map(|key| key.hash)).collect();
             accessor.session.plan().unlock_all();

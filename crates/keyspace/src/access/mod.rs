@@ -6,6 +6,7 @@ pub(crate) mod accessor;
 pub(crate) mod databases;
 pub(crate) mod destinations;
 pub(crate) mod namespaces;
+pub(crate) mod plan;
 pub(crate) mod reader;
 pub(crate) mod unit;
 pub(crate) mod value;

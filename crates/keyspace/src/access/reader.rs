@@ -38,7 +38,7 @@ impl Metadata {
 }
 
 /// Read access to one database. Single keys are read without a latch; several keys are read as of one moment after
-/// [`Reader::lock_shared`]. Dropping it releases what it holds.
+/// [`KeyPlan::lock_shared`](crate::KeyPlan::lock_shared). Dropping it releases what it holds.
 pub struct Reader<'w> {
     pub(crate) accessor: &'w mut Accessor,
     pub(crate) db: u16,
@@ -67,18 +67,6 @@ impl<'w> Reader<'w> {
         self.accessor.session.now_ms()
     }
 
-    /// Whether the command is one of a unit of several.
-    #[must_use]
-    pub fn in_unit(&self) -> bool {
-        self.accessor.in_unit()
-    }
-
-    /// Whether the unit of work may look at a key, and change it, without another latch.
-    #[must_use]
-    pub fn holds(&mut self, key: Key<'_>) -> bool {
-        self.accessor.is_alone() || self.accessor.session.plan().holds_exclusively(key.hash)
-    }
-
     /// The database.
     #[must_use]
     pub fn db(&self) -> u16 {
@@ -96,24 +84,6 @@ impl<'w> Reader<'w> {
     #[inline]
     pub(crate) fn current<'k>(&self, key: Key<'k>) -> Key<'k> {
         if key.namespace == self.namespace { key } else { self.key(key.bytes) }
-    }
-
-    /// Latches the keys shared, so that they are read as of one moment. Once, until [`Reader::unlock`].
-    pub fn lock_shared(&mut self, keys: &[(u16, &[u8])]) {
-        self.lock_keys(keys.iter().copied(), false);
-    }
-
-    /// As [`Reader::lock_shared`], for keys of this database from an iterator.
-    pub fn lock_shared_all<'k>(&mut self, keys: impl Iterator<Item = &'k [u8]>) {
-        let db = self.db;
-        self.lock_keys(keys.map(|key| (db, key)), false);
-    }
-
-    /// Releases all latches, so that another set of keys can be locked.
-    pub fn unlock(&mut self) {
-        if !self.accessor.in_unit() {
-            self.accessor.session.plan().unlock_all();
-        }
     }
 
     pub(crate) fn lock_keys<'k>(&mut self, keys: impl Iterator<Item = (u16, &'k [u8])>, exclusive: bool) {
@@ -274,12 +244,6 @@ impl<'w> Reader<'w> {
     pub(crate) fn peek(&mut self, key: Key<'_>) -> Result<bool, Missing> {
         let key = self.current(key);
         Ok(self.accessor.session.heat().quietly(|session| session.read(key, |_| ()))?.is_some())
-    }
-
-    /// Whether records may be on a device, in this batch.
-    #[must_use]
-    pub fn has_cold(&self) -> bool {
-        self.accessor.cold().is_possible()
     }
 
     /// Visits keys from `cursor` on, at least `count` if there are so many; 0 begins and ends. Keys that exist during the whole

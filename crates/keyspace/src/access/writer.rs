@@ -2,11 +2,11 @@
 
 use crate::access::value::{Owned, OwnedBytes};
 use crate::{Accessor, Key, Missing, Reader, Refusal};
-use almandine_store::{HeapValue, Kind, Need, Occupied, Pair, Put, SharedValue, Slot, fits_inline};
+use almandine_store::{HeapValue, Kind, Occupied, Pair, Put, SharedValue, Slot, fits_inline};
 use std::ops::{Deref, DerefMut};
 
 /// Read and write access to one database. A verb on one key latches it by itself; several keys change together after
-/// [`Writer::hold`], or when the command declares them. Dropping it releases what it holds.
+/// [`KeyPlan::hold`](crate::KeyPlan::hold), or when the command declares them. Dropping it releases what it holds.
 pub struct Writer<'w> {
     reader: Reader<'w>,
 }
@@ -39,76 +39,6 @@ impl<'w> Writer<'w> {
     #[inline]
     pub(crate) fn new(accessor: &'w mut Accessor, db: u16) -> Self {
         Self { reader: Reader::new(accessor, db) }
-    }
-
-    /// Takes hold of keys of any databases that the command does not declare: they change together, and all that is known of
-    /// them is at hand. Before the first change, and once per writer.
-    ///
-    /// # Errors
-    /// When something has to be read from the device first; then the command must not have changed anything.
-    pub fn hold<'k>(&mut self, keys: impl Iterator<Item = (u16, &'k [u8])> + Clone) -> Result<(), Missing> {
-        self.reader.lock_keys(keys.clone(), true);
-        let mut outcome = self.reader.secure_all_waiters(keys.clone());
-        for (db, key) in keys {
-            // All of them, so that all are read together.
-            outcome = outcome.and(self.require_in(db, key));
-        }
-        outcome
-    }
-
-    /// As [`Writer::hold`], for one key of this database.
-    ///
-    /// # Errors
-    /// As there.
-    pub fn hold_one(&mut self, key: Key<'_>) -> Result<(), Missing> {
-        self.lock_one(key);
-        self.require(key)
-    }
-
-    /// Latches keys of this database exclusively. Once per writer.
-    pub fn lock_all<'k>(&mut self, keys: impl Iterator<Item = &'k [u8]>) {
-        let db = self.reader.db;
-        self.reader.lock_keys(keys.map(|key| (db, key)), true);
-    }
-
-    /// Latches one key of this database exclusively.
-    #[inline]
-    pub fn lock_one(&mut self, key: Key<'_>) {
-        // While events are told, commands of one verb are latched before they begin, too.
-        if !self.reader.accessor.in_unit() && !self.reader.accessor.session.plan().holds_any() {
-            let key = self.reader.current(key);
-            self.reader.accessor.session.plan().lock_all(&[key.hash], true);
-        }
-    }
-
-    /// Makes sure that all that is known of a locked key is at hand. Before a command reads what it is about to change.
-    ///
-    /// # Errors
-    /// When something has to be read from the device first; then the command must not have changed anything.
-    pub fn require(&mut self, key: Key<'_>) -> Result<(), Missing> {
-        self.require_for(key, Need::Read, false)
-    }
-
-    /// As [`Writer::require`], for what the command needs the key for. `again`: it may remove the key and look it up again.
-    ///
-    /// # Errors
-    /// As there.
-    pub fn require_for(&mut self, key: Key<'_>, need: Need, again: bool) -> Result<(), Missing> {
-        if !self.reader.accessor.cold().is_possible() {
-            return Ok(());
-        }
-        let key = self.reader.current(key);
-        if again { self.reader.accessor.cold().probe_all(key, need) } else { self.reader.accessor.cold().probe(key, need) }
-    }
-
-    /// As [`Writer::require`], for a key of any database.
-    fn require_in(&mut self, db: u16, key: &[u8]) -> Result<(), Missing> {
-        if !self.reader.accessor.cold().is_possible() {
-            return Ok(());
-        }
-        let namespace = self.reader.namespace_of(db);
-        let key = self.reader.accessor.session.key(namespace, key);
-        self.reader.accessor.cold().probe(key, Need::Read)
     }
 
     /// Sets a key to a string, whatever it was.

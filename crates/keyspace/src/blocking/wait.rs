@@ -244,7 +244,7 @@ impl WaiterQueues<'_> {
         let mut reader = self.accessor.reader(waiter.db());
         waiter.keys().all(|key| {
             let key = reader.key(key);
-            reader.holds(key)
+            reader.plan().holds(key)
         })
     }
 }
@@ -328,7 +328,7 @@ mod tests {
     fn pop_or_wait(accessor: &mut Accessor, db: u16, name: &[u8], given: &Given) -> Result<Vec<u8>, Arc<Waiter>> {
         let mut writer = accessor.writer(db);
         let key = writer.key(name);
-        writer.lock_one(key);
+        writer.plan().lock_one(key);
         match pop(&mut writer, name) {
             Some(element) => Ok(element),
             None => {
@@ -342,7 +342,7 @@ mod tests {
     fn push(accessor: &mut Accessor, db: u16, name: &[u8], element: &[u8]) {
         let mut writer = accessor.writer(db);
         let key = writer.key(name);
-        writer.lock_one(key);
+        writer.plan().lock_one(key);
         let mut list = writer.write_as::<Lists>(key, limits()).unwrap();
         list.push(End::Right, element).unwrap();
         list.commit().unwrap();

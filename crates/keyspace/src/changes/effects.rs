@@ -9,7 +9,7 @@
 //! Replaying knows no time: what expires is gone when its own effect says so. So it takes place in batches of time 0.
 
 use crate::changes::feed::{ChangeFeed, Listeners};
-use crate::{Key, Reader, Refusal, Writer};
+use crate::{Key, Refusal, Writer};
 use almandine_store::{Body, Change, Changes, Consumer, Effect, HeapValue, Kind, Put, SharedValue, Slot};
 use std::sync::Arc;
 
@@ -38,16 +38,6 @@ impl ChangeFeed<'_> {
     #[must_use]
     pub fn generation(&mut self, db: u16) -> u64 {
         self.accessor.session.notes().generation(self.accessor.keyspace.namespace(db))
-    }
-}
-
-impl Reader<'_> {
-    /// The sequence of the last effect on a key that is latched: the value that is read under this latch has it and all before
-    /// it, and none that comes later.
-    #[must_use]
-    pub fn last_sequence(&mut self, key: Key<'_>) -> u64 {
-        let key = self.current(key);
-        self.accessor.session.notes().last_sequence(key)
     }
 }
 

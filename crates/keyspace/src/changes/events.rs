@@ -108,13 +108,6 @@ impl Reader<'_> {
         self.accessor.published.any(class) && self.accessor.published.any(Classes::SUBKEYS)
     }
 
-    /// Latches keys of this database exclusively, also where the command only reads: what has expired is removed where it is
-    /// met, and no event of theirs comes between. Once, until [`Reader::unlock`].
-    pub fn lock_for_events<'k>(&mut self, keys: impl Iterator<Item = &'k [u8]>) {
-        let db = self.db;
-        self.lock_keys(keys.map(|key| (db, key)), true);
-    }
-
     /// States an event of a key that the command has latched.
     #[cold]
     #[inline(never)]
@@ -227,7 +220,7 @@ mod tests {
         for (void, expected) in [(true, "expired k@0"), (false, "keymiss k@0")] {
             let mut writer = accessor.writer(0);
             let key = writer.key(b"k");
-            writer.lock_one(key);
+            writer.plan().lock_one(key);
             assert_eq!(writer.exists(key), Ok(false));
             writer.state(Classes::MISS, "keymiss", key);
             assert!(taken(&told).is_empty(), "nothing is told before the end");
@@ -254,7 +247,7 @@ mod tests {
                 accessor.begin_batch(round);
                 let mut writer = accessor.writer(0);
                 let key = writer.key(b"k");
-                writer.lock_one(key);
+                writer.plan().lock_one(key);
                 let name = match writer.modify(key).unwrap() {
                     Slot::Vacant(vacant) => {
                         vacant.insert(Kind::String, b"", Put { expiry_ms: Some(round + 1), ..Put::default() }).unwrap();

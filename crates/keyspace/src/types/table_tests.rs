@@ -87,7 +87,7 @@ fn a_packed_value_that_a_long_key_has_no_room_for_becomes_an_object() {
             let mut is_unpacked = false;
             batch(&mut accessor, |accessor| {
                 let mut writer = accessor.writer(0);
-                writer.hold([(0, &b"short"[..]), (0, &long[..]), (0, &long[1..]), (0, &kept[..])].into_iter())?;
+                writer.plan().hold([(0, &b"short"[..]), (0, &long[..]), (0, &long[1..]), (0, &kept[..])].into_iter())?;
                 let value = writer.copy(0, b"short")?.ok_or(Refusal::WrongKind)?;
                 is_unpacked = matches!(&value.bytes, OwnedBytes::Inline(packed) if !fits_inline(long.len(), packed.len()));
                 if is_unpacked {

@@ -99,7 +99,7 @@ impl Accessor {
         self.session.notes().forget_met_expired();
         // Behind the entry, and under the latch: a change that this look misses finds the entry.
         let mut reader = self.reader(db);
-        reader.lock_shared(&[(db, key.bytes)]);
+        reader.plan().lock_shared(&[(db, key.bytes)]);
         let exists = reader.peek(key);
         drop(reader);
         if exists.is_err() {

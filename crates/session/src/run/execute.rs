@@ -104,7 +104,7 @@ impl Runner {
                     read_telling(&mut call, dispatch, handler, together)
                 } else {
                     if together {
-                        call.keys.lock_shared_all(declared_keys(context, dispatch, call.args));
+                        call.keys.plan().lock_shared_all(declared_keys(context, dispatch, call.args));
                     }
                     handler(&mut call)
                 };
@@ -163,9 +163,9 @@ fn read_telling(
     together: bool,
 ) -> Outcome {
     if events::latches_read(dispatch, &call.keys, together) {
-        call.keys.lock_for_events(declared_keys(call.context, dispatch, call.args));
+        call.keys.plan().lock_all(declared_keys(call.context, dispatch, call.args));
     } else if together {
-        call.keys.lock_shared_all(declared_keys(call.context, dispatch, call.args));
+        call.keys.plan().lock_shared_all(declared_keys(call.context, dispatch, call.args));
     }
     let outcome = handler(call);
     events::end(&mut call.keys, &outcome, true);
@@ -176,8 +176,8 @@ fn read_telling(
 fn lock(dispatch: &Dispatch, call: &mut WriteCall<'_>) {
     if dispatch.key != 0 {
         let key = call.key(usize::from(dispatch.key));
-        call.keys.lock_one(key);
+        call.keys.plan().lock_one(key);
     } else if dispatch.flags.any(Flags::MANY_KEYS) {
-        call.keys.lock_all(declared_keys(call.context, dispatch, call.args));
+        call.keys.plan().lock_all(declared_keys(call.context, dispatch, call.args));
     }
 }

@@ -114,15 +114,15 @@ pub(crate) fn require(dispatch: &Dispatch, call: &mut WriteCall<'_>) -> Outcome 
     let shape = &call.context.table.row(dispatch.index).shape;
     let keys = || shape.keys(args.len(), |argument| args.at(argument));
     let mut outcome = Ok(());
-    if call.keys.has_waiters() && !call.keys.in_unit() {
+    if call.context.instance.keyspace.has_waiters() && !call.keys.plan().in_unit() {
         let db = call.keys.db();
         let filled: Vec<Filled<'_>> = keys().map(|key| filled(db, args, key, args.len())).collect();
-        outcome = call.keys.secure_waiters(&filled);
+        outcome = call.keys.plan().secure_waiters(&filled);
     }
     for (position, access) in keys() {
         let key = call.keys.key(args.at(position));
         // All of them, so that all are read together.
-        outcome = outcome.and(call.keys.require_for(key, need_of(access), may_repeat));
+        outcome = outcome.and(call.keys.plan().require_for(key, need_of(access), may_repeat));
     }
     outcome.map_err(Stop::from)
 }

@@ -79,9 +79,9 @@ pub(crate) fn keys(accessor: &mut Accessor, db: u16) -> BTreeSet<Vec<u8>> {
 /// A key's value, and the sequence of the last effect that it has.
 pub(crate) fn seen(accessor: &mut Accessor, db: u16, name: &[u8]) -> (Option<Seen>, u64) {
     let mut reader = accessor.reader(db);
-    reader.lock_shared(&[(db, name)]);
+    reader.plan().lock_shared(&[(db, name)]);
     let key = reader.key(name);
-    let sequence = reader.last_sequence(key);
+    let sequence = reader.plan().last_sequence(key);
     let Some(Metadata { kind, expiry_ms, etag, .. }) = reader.metadata(key).unwrap() else { return (None, sequence) };
     // All fields of a hash, or members of a sorted set, may be past their time: then there is none.
     let content = match kind {

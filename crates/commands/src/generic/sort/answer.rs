@@ -56,7 +56,7 @@ pub(super) fn answer<'c, K: KeyAccess<'c>>(call: &mut KeyCall<'c, K>, mut sortin
     }
     let mut values = Values::new(keys, call.context);
     let outcome = write(&source, &sorting, &mut values, &mut call.reply);
-    call.keys.reader_mut().unlock();
+    call.keys.reader_mut().plan().unlock();
     outcome
 }
 
@@ -68,12 +68,12 @@ fn together(keys: &mut Reader<'_>, key: Key<'_>, mut source: Frozen, sorting: &m
             at_hand(keys, &names)?;
             break;
         }
-        keys.lock_shared_all(names.iter().map(Vec::as_slice).chain([key.bytes]));
+        keys.plan().lock_shared_all(names.iter().map(Vec::as_slice).chain([key.bytes]));
         if keys.is_still(key, &source)? {
             at_hand(keys, &names)?;
             return Ok(source);
         }
-        keys.unlock();
+        keys.plan().unlock();
         source = keys.freeze(key)?;
         if let Some(elements) = source.elements()? {
             sorting.settle(elements.is_unordered());
@@ -85,7 +85,7 @@ fn together(keys: &mut Reader<'_>, key: Key<'_>, mut source: Frozen, sorting: &m
 /// Asks for all keys that patterns lead to, so that those on the device are read together.
 fn at_hand(keys: &mut Reader<'_>, names: &[Vec<u8>]) -> Result<(), Missing> {
     let mut whole = Ok(());
-    if keys.has_cold() {
+    if keys.plan().has_cold() {
         for name in names {
             let key = keys.key(name);
             whole = whole.and(keys.exists(key).map(drop));

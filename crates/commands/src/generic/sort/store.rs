@@ -26,7 +26,7 @@ pub(super) fn store(call: &mut WriteCall<'_>, destination: usize, mut sorting: S
                 (None, list) => put(call, destination, list),
             };
         }
-        call.keys.unlock();
+        call.keys.plan().unlock();
         round = computed_in + 1;
     }
     let source = loop {
@@ -44,7 +44,7 @@ pub(super) fn store(call: &mut WriteCall<'_>, destination: usize, mut sorting: S
         if same {
             break source;
         }
-        call.keys.unlock();
+        call.keys.plan().unlock();
     };
     let len = source.elements()?.map(|elements| elements.len());
     let list = call.keys.new_value::<Lists>(list::limits(call.context.settings()));
@@ -70,14 +70,14 @@ fn settle(source: &Frozen, sorting: &mut Sorting) -> Result<usize, Stop> {
 /// Latches all keys and makes sure that they are at hand.
 fn lock(call: &mut WriteCall<'_>, key: Key<'_>, destination: Key<'_>, others: &[Vec<u8>]) -> Outcome {
     let names = || others.iter().map(Vec::as_slice).chain([key.bytes, destination.bytes]);
-    call.keys.lock_all(names());
+    call.keys.plan().lock_all(names());
     let db = call.keys.db();
-    let mut outcome = call.keys.secure_all_waiters(names().map(|name| (db, name)));
-    outcome = outcome.and(call.keys.require(key)).and(call.keys.require_for(destination, Need::Overwrite, true));
+    let mut outcome = call.keys.plan().secure_all_waiters(names().map(|name| (db, name)));
+    outcome = outcome.and(call.keys.plan().require(key)).and(call.keys.plan().require_for(destination, Need::Overwrite, true));
     for name in others {
         // All of them, so that all are read together.
         let other = call.keys.key(name);
-        outcome = outcome.and(call.keys.require(other));
+        outcome = outcome.and(call.keys.plan().require(other));
     }
     Ok(outcome?)
 }

@@ -118,7 +118,7 @@ fn a_member_is_moved_or_nothing_happens() {
     accessor.begin_batch(0);
     let mut writer = accessor.writer(0);
     let (a, b, string) = (writer.key(b"a"), writer.key(b"b"), writer.key(b"string"));
-    writer.lock_all([&b"a"[..], b"b", b"string"].into_iter());
+    writer.plan().lock_all([&b"a"[..], b"b", b"string"].into_iter());
     writer.upsert(string, b"", Put::default()).expect("room");
     assert_eq!(writer.move_member(a, b, b"missing", LIMITS), Ok(None));
     assert_eq!(writer.move_member(a, string, b"x", LIMITS), Err(Refusal::WrongKind));
