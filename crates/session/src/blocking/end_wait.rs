@@ -1,6 +1,6 @@
-//! The ends of waits: a client is served, its time is up, somebody wants it to go on, or its connection is gone.
+//! The ends of waits: a client is served, its time is up, CLIENT UNBLOCK ends its wait, or its connection is gone.
 //!
-//! Whoever ends a wait has claimed the waiter (INV-BLOCK-3), and the worker of the connection hears of it once.
+//! The worker that ends a wait has claimed the waiter (INV-BLOCK-3), and tells the worker of its connection once.
 
 use std::collections::BTreeSet;
 
@@ -78,7 +78,7 @@ impl WorkerService {
         Some(waiting)
     }
 
-    /// Somebody has ended the wait of a client.
+    /// A worker has ended the wait of a client.
     #[cold]
     pub(crate) fn unblock(&mut self, unblock: Unblock, control: &mut dyn Control<Connection>) {
         let Some((connection, out)) = control.connection(unblock.client) else { return };
@@ -108,7 +108,7 @@ impl WorkerService {
         if let Some(command) = self.counters_of(waiting)
             && !matches!(answer, UnblockAnswer::Served(..))
         {
-            // Who served it has counted it already.
+            // The worker that served it has counted it already.
             command.record(1, 0, false);
         }
         if client.reply_mode == ReplyMode::On {
@@ -154,7 +154,7 @@ impl WorkerService {
         }
     }
 
-    /// A connection is gone: if it waits, nobody serves it any more.
+    /// A connection is gone: if it waits, no worker serves it any more.
     pub(crate) fn forget_waiting(&mut self, connection: &mut Connection) {
         let Some(waiting) = self.end_waiting(connection) else { return };
         let mut end = waiting.waiter.end();
@@ -172,7 +172,7 @@ impl WorkerService {
 
     fn leave_queues(&mut self, waiter: &Waiter) {
         if waiter.has_left() {
-            // Who has served it has seen to that.
+            // The worker that served it has seen to that.
             return;
         }
         let accessor = &mut self.worker.runner.accessor;

@@ -1,9 +1,9 @@
-//! Serving those who wait though no command has changed their keys: a key was removed by the store, or something has been
-//! pending long enough to be claimed (XREADGROUP with CLAIM).
+//! Serving waiters though no command has changed their keys: the store removed a key, or an entry has been pending long enough
+//! to be claimed (XREADGROUP with CLAIM).
 //!
-//! The keys are latched and declared ready, and who waits for them is served as behind a change, in the order of arrival. When a
-//! waiter may get something is known from its last look ([`Request::look_again`]); each look by anybody brings it up to date, so
-//! that a thousand who wait for one stream do not all look.
+//! The keys are latched and declared ready, and their waiters served as behind a change, in the order of arrival. Each run of a
+//! waiter's command notes when there may be something for it ([`Request::look_again`]): a thousand waiters of one stream do not
+//! all run.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -18,8 +18,7 @@ use crate::observe::running;
 use crate::service::receive::WorkerService;
 use crate::state::connection::Connection;
 
-/// Milliseconds between two looks for a waiter that could not be served although its time has come: somebody else serves it, or
-/// clients are paused.
+/// Milliseconds between two looks for a waiter whose time has come while another worker serves it, or clients are paused.
 const RETRY_MS: u64 = 10;
 
 impl WorkerService {
@@ -65,13 +64,13 @@ impl WorkerService {
         }
     }
 
-    /// The store has removed a key: those who wait to hear of it are served.
+    /// The store has removed a key: the waiters that ask for that are served.
     #[cold]
     pub(crate) fn serve_lost(&mut self, key: ReadyKey) {
         step!(ServeLost, self.serve_unchanged(|_| vec![key]));
     }
 
-    /// Serves those who wait for some keys, in a batch of its own.
+    /// Serves the waiters of some keys, in a batch of its own.
     fn serve_unchanged(&mut self, keys: impl FnOnce(&mut Accessor) -> Vec<ReadyKey>) {
         let start_ns = clock::monotonic_ns();
         self.follow_configuration();

@@ -1,8 +1,8 @@
-//! Serving those who wait for keys that a unit of work has made ready.
+//! Serving the waiters of keys that a unit of work has made ready.
 //!
-//! It is done by the worker that has made them ready, before it releases their latches: so nobody takes what the first of the
-//! queue was promised (INV-BLOCK-1). The command of the one that waits runs as any other, a unit of work of its own; what it
-//! answers goes to the worker of its connection.
+//! The worker that made the keys ready serves before it releases their latches: no other client takes what the first waiter was
+//! promised (INV-BLOCK-1). The command of a waiter runs as any other, a unit of work of its own; its reply goes to the worker of
+//! its connection.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -18,20 +18,33 @@ use bytes::Bytes;
 
 use crate::blocking::begin_wait::{Request, served_in_vain};
 use crate::run::runner::{Called, Runner, steps};
-use crate::state::serving::Answers;
 use crate::steps::plan::Planned;
 
 /// Steps around the command of a waiter. MONITOR showed it, and CLIENT TRACKING remembered its keys, when its client began to
 /// wait; the unit that made its key ready goes on.
 const SERVED: u8 = steps::HOT_KEYS | steps::NOTIFY;
+/// Replies to waiters, by the worker of their connection. They are sent when all waiters are served, by another session too: a
+/// client that has its reply sees what the others got.
+type Answers = Vec<(usize, Unblock)>;
+
+/// Memory for serving waiters, empty between two times.
+#[derive(Default)]
+pub(crate) struct Serving {
+    /// Where a command writes.
+    out: Output,
+    /// Keys that are ready.
+    keys: VecDeque<ReadyKey>,
+    answers: Answers,
+}
+
 /// An answer above this size is handed on where it was written.
 const COPIED_BYTES_MAX: usize = 4 * 1024;
 /// Keys and answers for which memory is kept.
 const KEPT: usize = 256;
 
-/// Serves all whom the unit of work that has just ended has something for: its keys in the order in which they became ready,
-/// those who wait for a key in the order of their arrival, then those for whom these have made keys ready, and so on. The unit
-/// is still to be ended.
+/// Serves the waiters for which the unit of work that has just ended has something: its keys in the order in which they became
+/// ready, the waiters of a key in the order of arrival, then those of keys that these have made ready, and so on. The unit is
+/// still to be ended.
 #[cold]
 pub(crate) fn serve(runner: &mut Runner) {
     let (mut keys, mut answers) = (std::mem::take(&mut runner.serving.keys), std::mem::take(&mut runner.serving.answers));
@@ -77,7 +90,7 @@ fn serve_all(runner: &mut Runner, keys: &mut VecDeque<ReadyKey>, answers: &mut A
 }
 
 impl Runner {
-    /// Serves those who wait for a key; all of them, or until something has to be read for one of them, or another session does so.
+    /// Serves the waiters of a key: all, or until a record has to be read for one of them, or another session serves in its place.
     fn serve_key(&mut self, key: &ReadyKey, keys: &mut VecDeque<ReadyKey>, answers: &mut Answers, fault: Option<Fault>) -> Secured {
         let mut last: Option<Arc<Waiter>> = None;
         loop {

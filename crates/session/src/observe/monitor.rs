@@ -36,7 +36,7 @@ fn write_byte(lines: &mut String, byte: u8) {
     }
 }
 
-/// Gives the collected lines to everybody who listens.
+/// Gives the collected lines to all monitors.
 pub(crate) fn publish(lines: &mut String, instance: &Arc<almandine_instance::Instance>) {
     if !lines.is_empty() {
         let bytes = bytes::Bytes::from(std::mem::take(lines));

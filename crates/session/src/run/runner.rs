@@ -9,12 +9,11 @@ use almandine_handler::{Client, CommandError, Context, Dispatch, Flags, redact, 
 use almandine_keyspace::Accessor;
 use almandine_resp::Args;
 
-use crate::blocking::serve_waiters;
+use crate::blocking::serve_waiters::{self, Serving};
 use crate::observe::after_command::AfterCommand;
 use crate::observe::timing::Timing;
 use crate::observe::{hot_keys, monitor};
 use crate::run::outcome::Pending;
-use crate::state::serving::Serving;
 use crate::steps::plan::Planned;
 use crate::steps::reply;
 

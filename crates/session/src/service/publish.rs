@@ -84,7 +84,7 @@ impl Burst {
         {
             self.flush(context, control);
         }
-        // Who listens to a channel and to a pattern gets each message twice, one behind the other.
+        // A subscriber of a channel and of a pattern gets each message twice, one behind the other.
         if publication.payload.len() > REPLY_COPY_BYTES_MAX || !publication.patterns.is_empty() {
             self.flush(context, control);
             return write(&publication, context, control);
@@ -122,12 +122,12 @@ fn topic(publication: &Publication) -> Topic {
     if publication.shard { Topic::Shard } else { Topic::Channel }
 }
 
-/// The first word of a message to who listens to its channel.
+/// The first word of a message to the subscribers of its channel.
 fn word(publication: &Publication) -> &'static [u8] {
     if publication.shard { b"smessage" } else { b"message" }
 }
 
-/// Writes a message to all who listen.
+/// Writes a message to all subscribers.
 #[cold]
 fn write(publication: &Publication, context: &Context, control: &mut dyn Control<Connection>) {
     let subscribers = context.subscribers.borrow();
@@ -144,7 +144,7 @@ fn write(publication: &Publication, context: &Context, control: &mut dyn Control
     }
 }
 
-/// Closes all who listen to a message that was dropped, because too much waited for this worker.
+/// Closes the subscribers of a message that was dropped, because too much waited for this worker.
 #[cold]
 pub(crate) fn close_listeners(publication: &Publication, context: &Context, control: &mut dyn Control<Connection>) {
     let subscribers = context.subscribers.borrow();

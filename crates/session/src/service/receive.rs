@@ -39,7 +39,7 @@ pub struct WorkerService {
     paused: Paused,
     /// What the connections hold of memory.
     sizes: Sizes,
-    /// Messages on their way to those who listen.
+    /// Messages on their way to subscribers.
     burst: Burst,
     /// When commands that wait give up.
     pub(crate) deadlines: Deadlines,

@@ -85,8 +85,7 @@ impl Sizes {
         }
     }
 
-    /// By how much the clients have grown, if it is much: what they hold counts against `maxmemory` and is allocated by nobody
-    /// who looks at that.
+    /// By how much the clients have grown, if it is much: what they hold counts against `maxmemory`.
     #[inline]
     pub(crate) fn take_growth(&mut self) -> Option<usize> {
         (self.grown >= GROWTH_BYTES).then(|| std::mem::take(&mut self.grown))

@@ -2,6 +2,5 @@
 
 pub(crate) mod connection;
 pub(crate) mod received;
-pub(crate) mod serving;
 pub(crate) mod unit_memory;
 pub(crate) mod worker;

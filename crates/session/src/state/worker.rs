@@ -12,10 +12,10 @@ use almandine_io::clock;
 use almandine_keyspace::Accessor;
 use almandine_net::ConnectionId;
 
+use crate::blocking::serve_waiters::Serving;
 use crate::observe::after_command::AfterCommand;
 use crate::observe::timing::Timing;
 use crate::run::runner::Runner;
-use crate::state::serving::Serving;
 use crate::state::unit_memory::UnitMemory;
 use crate::steps::plan::Planner;
 use crate::steps::reads::Reads;

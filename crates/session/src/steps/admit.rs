@@ -123,7 +123,7 @@ fn refusal_of(client: &Client, context: &Context, args: Args<'_>, now_ms: i64) -
     if refused.dispatch.flags.any(Flags::EXECUTES) { errors::transaction::aborted(&error) } else { error }
 }
 
-/// Whether a command is one that who runs MONITOR may not run, as in Redis.
+/// Whether a client that runs MONITOR may not run a command, as in Redis.
 fn is_about_data(context: &Context, dispatch: &Dispatch) -> bool {
     dispatch.flags.any(Flags::MAY_WRITE) || context.table.row(dispatch.index).command.spec.traits.readonly
 }

@@ -128,7 +128,7 @@ fn plan_keys(
         planned.key = PlannedKey { position: dispatch.key, namespace: key.namespace, glance, hash: key.hash };
         if dispatch.flags.any(Flags::ELEMENT.with(Flags::ELEMENT_LAST)) {
             let at = if dispatch.flags.any(Flags::ELEMENT) { usize::from(dispatch.key) + 1 } else { args.len() - 1 };
-            // Who names none looks at all of them: what leads to any is of use.
+            // A command that names no element looks at all: what leads to any is of use.
             let element = args.get(at).unwrap_or_default();
             accessor.group().expect_element(glance, element, matches!(dispatch.run, Handler::Write(_)));
             if dispatch.flags.any(Flags::ELEMENT_PAIR) {

@@ -16,7 +16,7 @@ const TURN_NS: u64 = 1_500_000;
 const PIECES_MIN: u64 = 2;
 const PIECES_MAX: u64 = 16;
 
-/// Part of `maxmemory` that the workers' pools keep together, as one in so many.
+/// The workers' pools together keep this part of `maxmemory`: one in 16.
 const POOLS_SHARE: u64 = 16;
 
 /// One worker's reads of the device.
@@ -57,7 +57,7 @@ impl Pieces {
 }
 
 impl Reads {
-    /// Of one of so many workers, within a budget in bytes, if there is one.
+    /// Reads of one of `workers` workers, within a budget in bytes; 0 is none.
     pub(crate) fn new(budget: u64, workers: usize) -> Self {
         debug_assert_ne!(workers, 0, "this one is a worker");
         let kept = if budget == 0 { usize::MAX } else { usize::try_from(budget / POOLS_SHARE).unwrap_or(usize::MAX) / workers };
@@ -80,7 +80,7 @@ impl Reads {
         let mut fetches = std::mem::take(&mut self.fetches);
         for mut fetch in fetches.drain(..) {
             let needs = fetch.needs();
-            // Who holds nothing waits behind those who came before.
+            // A connection that holds nothing waits behind those that came before.
             let is_behind = needs != 0 && waiting.room_bytes == 0 && !self.held.is_empty();
             match if is_behind { Begin::Later } else { accessor.cold().admit(stage, &mut fetch, waiting.room_bytes) } {
                 Begin::Never => continue,
@@ -143,7 +143,7 @@ impl Reads {
             let Some((connection, _)) = control.connection(id) else { continue };
             let Waiting { stage, room_bytes, .. } = &mut connection.waiting;
             let needs = fetch.needs();
-            // Who holds something is asked in any case: others may wait for that.
+            // A connection that holds something may begin in any case: others may wait for that.
             let may_begin = !is_full || *room_bytes != 0;
             match if may_begin { accessor.cold().admit(stage, &mut fetch, *room_bytes) } else { Begin::Later } {
                 Begin::Now => {
@@ -179,7 +179,7 @@ impl Reads {
         }
     }
 
-    /// Who waits for a read, and what for.
+    /// The connection that waits for a read, and what it asked for.
     fn landed(&mut self, token: u64) -> Option<(ConnectionId, Fetch)> {
         let number = u32::try_from(token).ok()?;
         let flight = self.in_flight.get_mut(number as usize)?.take()?;

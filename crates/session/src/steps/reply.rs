@@ -14,7 +14,7 @@ pub(crate) fn error(context: &Context, client: &Client, out: &mut Output, error:
     Reply::new(out, client.version).error(error.bytes());
 }
 
-/// So many commands wait for EXEC.
+/// Replies that commands wait for EXEC.
 #[inline]
 pub(crate) fn queued(out: &mut Output, commands: usize) {
     const QUEUED: &[u8] = b"+QUEUED\r\n";

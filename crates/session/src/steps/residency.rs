@@ -97,7 +97,7 @@ impl Worker {
     }
 }
 
-/// What a command needs a key's record for. Whoever only replaces or removes it may do so when it is lost.
+/// What a command needs a key's record for. It may be replaced or removed although it is lost.
 pub(crate) fn need_of(access: Access) -> Need {
     match access {
         Access::Overwrite | Access::Remove => Need::Overwrite,
@@ -138,7 +138,7 @@ pub(crate) fn ask_for_all(context: &Context, accessor: &mut Accessor, db: u16, d
     }
 }
 
-/// A declared key, with how many elements it may get from a command, or from a unit of commands with so many arguments.
+/// A declared key, with how many elements it may get from a command or unit with `arguments` arguments.
 pub(crate) fn filled<'k>(db: u16, args: Args<'k>, (position, access): (usize, Access), arguments: usize) -> Filled<'k> {
     let elements = match access {
         Access::Insert | Access::ReadInsert | Access::Update | Access::ReadUpdate => arguments,

@@ -86,7 +86,7 @@ impl Copy {
 /// Copies all keys, each with the sequence of its last effect.
 pub(crate) fn copy_keys(rig: &Rig, copy: &mut Copy) {
     let mut accessor = rig.keyspace.accessor().unwrap();
-    // At time 0, as replaying: what expires goes with an effect. In one batch, within which nobody gives databases other keys.
+    // At time 0, as replaying: what expires goes with an effect. In one batch, within which no database gets other keys.
     accessor.begin_batch(0);
     for db in 0..DATABASES {
         let generation = accessor.changes().generation(db);

@@ -102,7 +102,7 @@ fn a_copy_and_later_effects_are_the_keys(seed: u64) {
         };
         let mut copy = Copy::new(before);
         copy_keys(&rig, &mut copy);
-        // Many, for who takes part in them has just met.
+        // Many, because the threads have just met.
         let cuts: Vec<_> = (0..60)
             .map(|_| {
                 let effects = rig.kept().len();

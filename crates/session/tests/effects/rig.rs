@@ -30,7 +30,7 @@ pub(crate) struct Rig {
     table: &'static Table,
     /// What was handed over, batch by batch.
     kept: Arc<Mutex<Vec<Kept>>>,
-    /// Batches hold it shared: who has it alone finds all effects handed over.
+    /// Batches hold it shared: a thread that has it alone finds all effects handed over.
     pub(crate) between_batches: RwLock<()>,
 }
 
@@ -62,7 +62,7 @@ impl Rig {
         (sessions, connection)
     }
 
-    /// One worker with one client, which sends so many pipelines, or until it is told to stop.
+    /// One worker with one client, which sends `pipelines` pipelines, or until it is told to stop.
     pub(crate) fn run(&self, worker: usize, pipelines: usize, seed: u64, stop: &AtomicBool) {
         let ((mut sessions, mut connection), mut random) = (self.open(worker), Random::new(seed));
         let mut out = Output::new();

@@ -30,7 +30,6 @@ pub(super) const HIDDEN_SUBJECTS: &[(&str, usize)] = &[
     ("keyspace", 100),
     ("instance", 10),
     ("rdb", 10),
-    ("session", 50),
     ("xtask", 10),
 ];
 
