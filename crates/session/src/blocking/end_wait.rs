@@ -56,8 +56,7 @@ impl WorkerService {
         if let Some(timeout_ms) = waiting.timeout_ms {
             // The millisecond that has begun does not count.
             let deadline_ms = (clock::monotonic_ns() / 1_000_000 + 1).saturating_add(timeout_ms);
-            connection.deadline_ms = Some(deadline_ms);
-            self.deadlines.0.insert((deadline_ms, connection.id));
+            self.deadlines.move_to(&mut connection.deadline_ms, Some(deadline_ms), connection.id);
             blocked.1.add(1);
         }
         connection.client.shared.blocked.set(Some(waiting.waiter.clone()));
@@ -130,10 +129,7 @@ impl WorkerService {
 
     /// Ends the waits whose time is up.
     pub(crate) fn end_due(&mut self, now_ms: u64, control: &mut dyn Control<Connection>) {
-        while let Some(&(deadline_ms, id)) = self.deadlines.0.first()
-            && deadline_ms <= now_ms
-        {
-            self.deadlines.0.pop_first();
+        while let Some(id) = self.deadlines.take_due(now_ms) {
             let Some((connection, out)) = control.connection(id) else { continue };
             let end = connection.client.blocking.waiting.as_ref().map_or(EndOfWait::Before, |waiting| waiting.waiter.end());
             match end {
@@ -144,10 +140,7 @@ impl WorkerService {
                     control.resume(id);
                 }
                 // Perhaps it goes on waiting.
-                EndOfWait::Serving => {
-                    connection.deadline_ms = Some(now_ms + 1);
-                    self.deadlines.0.insert((now_ms + 1, id));
-                }
+                EndOfWait::Serving => self.deadlines.move_to(&mut connection.deadline_ms, Some(now_ms + 1), id),
                 // The message is on its way.
                 EndOfWait::Before => {}
             }

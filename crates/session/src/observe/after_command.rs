@@ -6,9 +6,8 @@
 use almandine_base::Output;
 use almandine_config::Settings;
 use almandine_handler::tracking::Broadcasts;
-use almandine_handler::{Client, Context, Dispatch, Flags, redact, tracking};
+use almandine_handler::{Client, Context, Dispatch, Flags, redact};
 use almandine_instance::slowlog;
-use almandine_keyspace::Accessor;
 use almandine_resp::Args;
 
 use crate::observe::timing::log_entry;
@@ -23,7 +22,7 @@ pub(crate) struct AfterCommand {
     reply_bytes: usize,
     replies_max: usize,
     /// Changed keys of the batch that clients track by prefix.
-    broadcasts: Broadcasts,
+    pub(crate) broadcasts: Broadcasts,
 }
 
 impl AfterCommand {
@@ -70,15 +69,6 @@ impl AfterCommand {
         }
     }
 
-    /// Tells the clients that track the keys that were changed since the last call; the client itself at the next end of a
-    /// command or batch.
-    #[inline]
-    pub(crate) fn notify_changes(&mut self, client: &mut Client, accessor: &mut Accessor, context: &Context) {
-        if accessor.changes().any() {
-            tracking::tell_changes(client, accessor, &context.instance, &mut self.broadcasts);
-        }
-    }
-
     /// Ends a batch: what it has to report together is sent.
     #[inline]
     pub(crate) fn finish_batch(&mut self, client: &mut Client, context: &Context, out: &mut Output) {
@@ -87,9 +77,7 @@ impl AfterCommand {
             client.write_invalidations(out);
         }
     }
-}
 
-impl AfterCommand {
     /// Ends a batch of no client's.
     pub(crate) fn finish_of_nobody(&mut self, context: &Context) {
         if !self.broadcasts.is_empty() {

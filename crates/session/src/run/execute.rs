@@ -33,16 +33,12 @@ impl Runner {
             lookups = Some(self.context.statistics().lookups());
         }
         running::begin(called.dispatch.index, args.len());
-        match self.call(client, out, called, args) {
-            Ok(()) => Ok(()),
-            Err(stop) => {
-                let stopped = self.stopped(client, out, (called.dispatch, args.slice_from(0)), &stop, mark);
-                if let (Err(_), Some(lookups)) = (stopped, lookups) {
-                    self.context.statistics().restore_lookups(lookups);
-                }
-                stopped
-            }
+        let Err(stop) = self.call(client, out, called, args) else { return Ok(()) };
+        let stopped = self.stopped(client, out, (called.dispatch, args.slice_from(0)), &stop, mark);
+        if let (Err(_), Some(lookups)) = (stopped, lookups) {
+            self.context.statistics().restore_lookups(lookups);
         }
+        stopped
     }
 
     /// Cuts off what a command has written that stopped, and replies its error if it failed. This is the only place where a

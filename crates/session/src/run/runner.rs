@@ -89,7 +89,7 @@ impl Runner {
         if !together && STEPS & steps::FOLLOWS != 0 {
             start_ns = self.timing.begin_next(&self.context, client, dispatch, self.now_ms);
         } else if !together {
-            start_ns = self.begin_alone(client, dispatch);
+            start_ns = self.timing.begin_alone(&self.context, client, dispatch, self.now_ms);
         }
         let mut tracked = None;
         if STEPS & steps::TRACK != 0 {
@@ -165,23 +165,13 @@ impl Runner {
         self.accessor.unit().end();
     }
 
-    /// A command begins that is timed alone. Returns the time.
-    pub(crate) fn begin_alone(&mut self, client: &Client, dispatch: &Dispatch) -> u64 {
-        self.timing.begin_alone(&self.context, client, dispatch, self.now_ms)
-    }
-
-    /// Follows a change of the settings.
-    #[cold]
-    pub(crate) fn reconfigure(&mut self) {
-        let settings = self.context.settings();
-        self.timing.configure(settings);
-        self.after_command.configure(settings);
-    }
-
-    /// Notifies the clients that track the keys that were changed since the last call.
+    /// Notifies the clients that track the keys that were changed since the last call; the client itself at the next end of a
+    /// command or batch.
     #[inline]
     pub(crate) fn notify_changes(&mut self, client: &mut Client) {
-        self.after_command.notify_changes(client, &mut self.accessor, &self.context);
+        if self.accessor.changes().any() {
+            tracking::tell_changes(client, &mut self.accessor, &self.context.instance, &mut self.after_command.broadcasts);
+        }
     }
 
     /// Shows a command to MONITOR's listeners.

@@ -45,15 +45,12 @@ impl Worker {
         }
         connection.last_command = last_command;
         let writes_messages = std::mem::take(&mut connection.client.writes_messages);
-        match connection.client.reply_mode {
-            ReplyMode::On | ReplyMode::SkipNext => {}
-            ReplyMode::Off if writes_messages => {}
-            ReplyMode::Skip if writes_messages => connection.client.reply_mode = ReplyMode::On,
-            ReplyMode::Off => out.truncate(mark),
-            ReplyMode::Skip => {
-                out.truncate(mark);
-                connection.client.reply_mode = ReplyMode::On;
-            }
+        let reply_mode = &mut connection.client.reply_mode;
+        if !writes_messages && matches!(reply_mode, ReplyMode::Off | ReplyMode::Skip) {
+            out.truncate(mark);
+        }
+        if *reply_mode == ReplyMode::Skip {
+            *reply_mode = ReplyMode::On;
         }
         // Silence is for replies only.
         connection.client.write_invalidations(out);
@@ -75,13 +72,11 @@ impl Worker {
         args: Args<'_>,
         out: &mut Output,
     ) -> Result<Mark, Pending> {
-        if connection.client.transaction.is_none() {
-            return self.run_one(connection, dispatch, args, out);
-        }
-        if dispatch.flags.any(Flags::EXECUTES) {
+        let queues = connection.client.transaction.is_some();
+        if queues && dispatch.flags.any(Flags::EXECUTES) {
             return self.execute_queued(connection, dispatch, args, out);
         }
-        if dispatch.flags.any(Flags::NOT_QUEUED) {
+        if !queues || dispatch.flags.any(Flags::NOT_QUEUED) {
             return self.run_one(connection, dispatch, args, out);
         }
         tracking::before_queued(&mut connection.client, &self.runner.context);

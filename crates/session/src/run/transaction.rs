@@ -58,7 +58,7 @@ impl Worker {
             return Ok(mark);
         }
         let queue = transaction.into_queue();
-        let mut plans = self.unit.take_plans();
+        let mut plans = std::mem::take(&mut self.unit.plans);
         let selections = self.plan_queued(client, &queue, &mut plans);
         let unit = Unit {
             received: Received { batch: queue.batch(), input: &[] },
@@ -92,7 +92,7 @@ impl Worker {
         if !begun.is_empty() || begun.is_refused() || connection.client.is_unusual() || self.watches_each() {
             return None;
         }
-        let mut plans = self.unit.take_plans();
+        let mut plans = std::mem::take(&mut self.unit.plans);
         let mut executed = None;
         if let Some(dispatch) = self.plan_received(&connection.client, received, first, &mut plans) {
             let commands = plans.len();
@@ -170,8 +170,9 @@ impl Worker {
         out: &mut Output,
     ) -> Result<(), Pending> {
         let client = &mut connection.client;
-        let start_ns = self.runner.begin_alone(client, exec.dispatch);
-        let early = self.fault == Some(Fault::WatchBeforeLatch) && is_broken(&mut self.runner.accessor, client);
+        let runner = &mut self.runner;
+        let start_ns = runner.timing.begin_alone(&runner.context, client, exec.dispatch, runner.now_ms);
+        let early = self.fault == Some(Fault::WatchBeforeLatch) && is_broken(&mut runner.accessor, client);
         match self.begin(client, unit) {
             Ok(()) => {}
             Err(Stop::Error(error)) => {
@@ -181,10 +182,8 @@ impl Worker {
             }
             Err(_) => return Err(Pending::Records),
         }
-        let broken = match self.fault {
-            Some(Fault::WatchBeforeLatch) => early,
-            _ => is_broken(&mut self.runner.accessor, client),
-        };
+        let is_early = self.fault == Some(Fault::WatchBeforeLatch);
+        let broken = if is_early { early } else { is_broken(&mut self.runner.accessor, client) };
         reply::queued(out, queued);
         if broken {
             Reply::new(out, client.version).null_array();
@@ -201,8 +200,9 @@ impl Worker {
     /// Ends a transaction of which no command runs, and replies why.
     #[cold]
     fn refuse_unit(&mut self, connection: &mut Connection, exec: Exec<'_>, error: &CommandError, out: &mut Output) {
-        let start_ns = self.runner.begin_alone(&connection.client, exec.dispatch);
-        self.runner.fail(&connection.client, out, exec.dispatch, error);
+        let (client, runner) = (&connection.client, &mut self.runner);
+        let start_ns = runner.timing.begin_alone(&runner.context, client, exec.dispatch, runner.now_ms);
+        runner.fail(client, out, exec.dispatch, error);
         self.end_transaction(connection, exec, start_ns, Received { batch: &Batch::new(), input: &[] });
     }
 

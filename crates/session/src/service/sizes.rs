@@ -10,7 +10,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use almandine_config::Settings;
 use almandine_handler::Context;
 use almandine_instance::client::bucket;
-use almandine_instance::{ClientShared, Instance, Message};
+use almandine_instance::{ClientShared, Message};
 use almandine_net::{Buffers, ConnectionId, Control};
 
 use crate::state::connection::Connection;
@@ -123,7 +123,8 @@ impl Sizes {
         {
             if let Some((connection, _)) = control.connection(id) {
                 self.forget(connection, context);
-                announce(&connection.client.shared);
+                connection.client.shared.killed.store(true, Relaxed);
+                tracing::debug!("Evicting client {} {}", connection.client.shared.id, connection.client.shared.address);
             } else {
                 // It is being closed already, and counts until it is gone.
                 self.order.remove(&(top, id));
@@ -133,23 +134,14 @@ impl Sizes {
             control.kill(id, false);
             closed += 1;
         }
-        report(instance, context.worker, closed);
+        if closed > 0 {
+            context.statistics().counters.clients_evicted.add(closed);
+            tracing::info!("Closed {closed} clients, because all together held more than maxmemory-clients");
+        }
     }
 }
 
 /// What a client takes that its connection does not know of: what others see of it.
 fn own_bytes(shared: &ClientShared) -> usize {
     size_of::<ClientShared>() + shared.address.len() + shared.local_address.len()
-}
-
-fn announce(shared: &ClientShared) {
-    shared.killed.store(true, Relaxed);
-    tracing::debug!("Evicting client {} {}", shared.id, shared.address);
-}
-
-fn report(instance: &Instance, worker: usize, closed: u64) {
-    if closed > 0 {
-        instance.statistics.worker(worker).counters.clients_evicted.add(closed);
-        tracing::info!("Closed {closed} clients, because all together held more than maxmemory-clients");
-    }
 }

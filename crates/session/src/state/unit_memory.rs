@@ -10,18 +10,14 @@ const PLANS_KEPT: usize = 1024;
 /// Memory that the units of a worker use one after the other.
 #[derive(Default)]
 pub(crate) struct UnitMemory {
-    plans: Vec<Planned>,
+    /// Memory of plans; nothing is planned.
+    pub(crate) plans: Vec<Planned>,
     /// The queue of a transaction that has ended.
     pub(crate) spare_queue: Option<Box<Queue>>,
 }
 
 impl UnitMemory {
-    /// Takes the memory of plans; nothing is planned.
-    pub(crate) fn take_plans(&mut self) -> Vec<Planned> {
-        std::mem::take(&mut self.plans)
-    }
-
-    /// Keeps it for the next unit, within reason.
+    /// Keeps the memory of plans for the next unit, within reason.
     pub(crate) fn keep_plans(&mut self, mut plans: Vec<Planned>) {
         plans.clear();
         plans.shrink_to(PLANS_KEPT);

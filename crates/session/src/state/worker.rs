@@ -68,7 +68,9 @@ impl Worker {
         let context = &mut self.runner.context;
         let changed = context.view.refresh(&context.instance.config);
         if changed {
-            self.runner.reconfigure();
+            let Runner { context, timing, after_command, .. } = &mut self.runner;
+            timing.configure(context.settings());
+            after_command.configure(context.settings());
         }
         changed
     }
