@@ -43,7 +43,7 @@ const LARGE: &[&str] = &[
     "GEOADD g 1 1 a 2 2 b => GEOADD g 3 3 =c9000 4 4 =d9000; GEOSEARCHSTORE d g FROMLONLAT 1 1 BYRADIUS 900 km ASC",
 ];
 
-/// After so many times the copy begins anew: each makes generations.
+/// Effects after which the copy begins anew: each makes generations.
 const EMPTIED_MAX: usize = 1000;
 /// Allocations that no example needs.
 const ENOUGH: u64 = 1000;
