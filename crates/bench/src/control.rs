@@ -8,7 +8,7 @@ use std::net::{TcpStream, ToSocketAddrs};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Where a server listens.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -280,21 +280,6 @@ impl Control {
             self.stream.consume(bytes.len());
         }
         tally.first_error.map_or(Ok(()), |error| Err(format!("{} does not speak RESP3: {error}", self.address)))
-    }
-}
-
-/// Waits until the server answers PING.
-pub fn wait_until_ready(target: &Target, limit: Duration) -> Result<(), String> {
-    let start = Instant::now();
-    loop {
-        let error = match target.control().and_then(|mut control| control.ask(&["PING"])) {
-            Ok(_) => return Ok(()),
-            Err(error) => error,
-        };
-        if start.elapsed() > limit {
-            return Err(format!("no PONG within {} s: {error}", limit.as_secs()));
-        }
-        std::thread::sleep(Duration::from_millis(20));
     }
 }
 

@@ -28,6 +28,7 @@ pub mod pipe;
 pub mod pubsub;
 pub mod scenario;
 pub mod servers;
+mod size;
 pub mod soak;
 pub mod teach;
 mod turns;

@@ -11,7 +11,7 @@ use clap::Args;
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::folder::Folder;
-use almandine_bench::control::{Address, Target, wait_until_ready};
+use almandine_bench::control::{Address, Target};
 use almandine_bench::system::affinity::{self, parse_cores};
 use almandine_bench::system::process;
 
@@ -474,6 +474,21 @@ pub fn describe(subjects: &[Subject], options: &LabOptions) -> Result<String, St
     let (server, load) = (options.server_cores()?, options.load_cores()?);
     let shared = if server.iter().any(|core| load.contains(core)) { " (shared: expect noise)" } else { "" };
     Ok(format!("{}; servers on cores {server:?}, load on cores {load:?}{shared}", names.join(", ")))
+}
+
+/// Waits until the server answers PING.
+fn wait_until_ready(target: &Target, limit: Duration) -> Result<(), String> {
+    let start = Instant::now();
+    loop {
+        let error = match target.control().and_then(|mut control| control.ask(&["PING"])) {
+            Ok(_) => return Ok(()),
+            Err(error) => error,
+        };
+        if start.elapsed() > limit {
+            return Err(format!("no PONG within {} s: {error}", limit.as_secs()));
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
 }
 
 #[cfg(test)]

@@ -5,8 +5,6 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use almandine_bench::system::process;
-
 /// How often it is looked at: memory that is taken for less than this is not seen.
 const EVERY: Duration = Duration::from_millis(20);
 
@@ -24,7 +22,7 @@ impl Watch {
         let of_thread = shared.clone();
         let thread = thread::spawn(move || {
             while !of_thread.0.load(Ordering::Relaxed) {
-                let resident = process::resident_bytes_cheaply(pid).unwrap_or(0);
+                let resident = resident_bytes_cheaply(pid).unwrap_or(0);
                 of_thread.1.fetch_max(resident, Ordering::Relaxed);
                 thread::sleep(EVERY);
             }
@@ -48,6 +46,14 @@ impl Drop for Watch {
     }
 }
 
+/// Resident memory in bytes, from counters that may lag by some hundred kilobytes, without a walk through the page tables: that
+/// walk stops the process from mapping memory, and so would disturb what is measured.
+fn resident_bytes_cheaply(pid: u32) -> Option<u64> {
+    let statm = std::fs::read_to_string(format!("/proc/{pid}/statm")).ok()?;
+    let pages: u64 = statm.split_ascii_whitespace().nth(1)?.parse().ok()?;
+    Some(pages * rustix::param::page_size() as u64)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -55,7 +61,7 @@ mod tests {
     #[test]
     fn sees_a_peak_that_is_over() {
         let watch = Watch::start(std::process::id());
-        let before = process::resident_bytes_cheaply(std::process::id()).unwrap();
+        let before = resident_bytes_cheaply(std::process::id()).unwrap();
         let block = vec![1u8; 64 << 20];
         thread::sleep(Duration::from_millis(200));
         assert_eq!(block.iter().step_by(4096).map(|&b| u64::from(b)).sum::<u64>(), 16 << 10);

@@ -8,6 +8,5 @@ pub mod pool;
 pub mod random;
 pub mod table;
 pub mod template;
-pub mod trace;
 pub mod value;
 pub mod zipf;

@@ -125,11 +125,6 @@ impl Pool {
         self.operations.get(from..from + self.pipeline).unwrap_or_default()
     }
 
-    /// Whether keys are rewritten on each use.
-    pub fn is_fresh(&self) -> bool {
-        self.fresh.is_some()
-    }
-
     /// Size of the buffer.
     pub fn len(&self) -> usize {
         self.bytes.len()
@@ -167,7 +162,7 @@ mod tests {
     fn batches_hold_whole_commands_in_the_asked_proportion() {
         let shape = Shape { keys: 1000, ..Shape::default() };
         let mut pool = pool("get=80,set=20", shape, PLAN);
-        assert!(!pool.is_fresh());
+        assert!(pool.fresh.is_none());
         let (mut gets, mut all) = (0, 0);
         for _ in 0..1000 {
             let batch = pool.next_batch();
@@ -192,7 +187,7 @@ mod tests {
     fn a_small_pool_renews_its_keys() {
         let shape = Shape { keys: 1_000_000, lengths: Lengths::fixed(1000), ..Shape::default() };
         let mut pool = pool("set", shape, Plan { bytes_max: 1 << 16, ..PLAN });
-        assert!(pool.is_fresh() && pool.len() < 1 << 17);
+        assert!(pool.fresh.is_some() && pool.len() < 1 << 17);
         let first = pool.next_batch();
         let before = pool.bytes(first.start, first.end).to_vec();
         for _ in 1..pool.ends.len() {

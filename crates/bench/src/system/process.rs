@@ -54,14 +54,6 @@ pub fn resident_bytes(pid: u32) -> Option<u64> {
     exact.or_else(|| kilobytes(&fs::read_to_string(format!("/proc/{pid}/status")).ok()?, "VmRSS:")).map(|kb| kb * 1024)
 }
 
-/// Resident memory in bytes, from counters that may lag by some hundred kilobytes, without a walk through the page tables: that
-/// walk stops the process from mapping memory, and so would disturb what is measured.
-pub fn resident_bytes_cheaply(pid: u32) -> Option<u64> {
-    let statm = fs::read_to_string(format!("/proc/{pid}/statm")).ok()?;
-    let pages: u64 = statm.split_ascii_whitespace().nth(1)?.parse().ok()?;
-    Some(pages * rustix::param::page_size() as u64)
-}
-
 fn kilobytes(text: &str, field: &str) -> Option<u64> {
     text.lines().find_map(|line| line.strip_prefix(field)?.split_whitespace().next()?.parse().ok())
 }
@@ -88,7 +80,6 @@ mod tests {
         let pid = std::process::id();
         assert!(cpu_seconds(pid).is_some());
         assert!(resident_bytes(pid).unwrap() > 100_000);
-        assert!(resident_bytes_cheaply(pid).unwrap() > 100_000);
         assert_eq!(kilobytes("Rss:      1234 kB\n", "Rss:"), Some(1234));
     }
 }

@@ -3,8 +3,8 @@
 use crate::packed::edit::{Edit, Splice};
 use crate::packed::entry::{Extent, FieldEntry, Head};
 use crate::packed::header::{HashEncoding, Header};
+use crate::packed::iter::PackedIter;
 use crate::packed::{Due, ELEMENTS_MAX, Full, PACKED_MAX_BYTES};
-use almandine_base::steps;
 
 /// A view on the bytes of a packed hash.
 #[derive(Clone, Copy, Debug)]
@@ -83,8 +83,8 @@ impl<'a> PackedHash<'a> {
 
     /// All entries, in order.
     #[must_use]
-    pub fn iter(&self) -> PackedHashIter<'a> {
-        PackedHashIter { bytes: self.bytes, offset: self.start, left: self.header.count }
+    pub fn iter(&self) -> PackedIter<'a, FieldEntry<'a>> {
+        PackedIter::new(self.bytes, self.start, self.header.count)
     }
 
     /// Sets a field. Says whether the field is new.
@@ -182,25 +182,5 @@ fn earlier(a: Option<u64>, b: Option<u64>) -> Option<u64> {
     match (a, b) {
         (Some(a), Some(b)) => Some(a.min(b)),
         (one, other) => one.or(other),
-    }
-}
-
-/// The entries of a packed hash.
-#[derive(Clone, Debug)]
-pub struct PackedHashIter<'a> {
-    bytes: &'a [u8],
-    offset: usize,
-    left: usize,
-}
-
-impl<'a> Iterator for PackedHashIter<'a> {
-    type Item = FieldEntry<'a>;
-
-    fn next(&mut self) -> Option<FieldEntry<'a>> {
-        steps::take(1);
-        self.left = self.left.checked_sub(1)?;
-        let (entry, size) = FieldEntry::parse(self.bytes, self.offset)?;
-        self.offset += size;
-        Some(entry)
     }
 }

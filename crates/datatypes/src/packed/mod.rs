@@ -14,6 +14,7 @@ pub mod edit;
 pub mod element;
 pub mod entry;
 pub(crate) mod header;
+pub mod iter;
 pub(crate) mod length;
 pub mod listpack;
 mod member;

@@ -4,6 +4,7 @@
 use super::score;
 use crate::packed::entry::{Extent, FieldEntry, Head};
 use crate::packed::header::{HEADER_MAX_BYTES, HashEncoding, Header};
+use crate::packed::iter::PackedIter;
 use crate::packed::{ELEMENTS_MAX, Full, PACKED_MAX_BYTES};
 use almandine_base::steps;
 
@@ -157,8 +158,8 @@ impl<'a> PackedSortedSet<'a> {
 
     /// All members, ascending by score and then by member.
     #[must_use]
-    pub fn iter(&self) -> PackedSortedSetIter<'a> {
-        PackedSortedSetIter { bytes: self.bytes, offset: self.start, left: self.header.count }
+    pub fn iter(&self) -> PackedIter<'a, Scored<'a>> {
+        PackedIter::new(self.bytes, self.start, self.header.count)
     }
 
     /// All members, descending.
@@ -302,29 +303,9 @@ fn insert(bytes: &mut Vec<u8>, at: usize, entry: &Scored) {
 /// Replaces the header; its expiry becomes that which the entries say.
 fn write_header(bytes: &mut Vec<u8>, header: Header) {
     let (_, start) = Header::parse(bytes);
-    let entries = PackedSortedSetIter { bytes, offset: start, left: header.count };
+    let entries = PackedIter::<Scored<'_>>::new(bytes, start, header.count);
     let due = entries.filter_map(|entry| entry.due).min();
     bytes.splice(..start, Header { due, ..header }.encode().bytes().iter().copied());
-}
-
-/// The members of a packed sorted set.
-#[derive(Clone, Debug)]
-pub struct PackedSortedSetIter<'a> {
-    bytes: &'a [u8],
-    offset: usize,
-    left: usize,
-}
-
-impl<'a> Iterator for PackedSortedSetIter<'a> {
-    type Item = Scored<'a>;
-
-    fn next(&mut self) -> Option<Scored<'a>> {
-        steps::take(1);
-        self.left = self.left.checked_sub(1)?;
-        let (entry, size) = FieldEntry::parse(self.bytes, self.offset)?;
-        self.offset += size;
-        Some(entry.into())
-    }
 }
 
 /// The members of a packed sorted set, descending.

@@ -5,11 +5,11 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
+use super::trace::{Request, Trace};
 use crate::info::Info;
 use crate::pipe::{Answer, Pipe, command};
 use almandine_bench::control::{Control, Target};
 use almandine_bench::generate::key::KeyFormat;
-use almandine_bench::generate::trace::{Request, Trace};
 
 /// GETs per batch.
 const BATCH: usize = 64;

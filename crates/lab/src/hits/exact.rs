@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use almandine_bench::generate::trace::Trace;
+use super::trace::Trace;
 
 /// Hits per request of `requests` requests after `warm_up`, scans not counted, with room for `capacity` keys.
 pub(super) fn exact_lru(mut trace: Trace, capacity: u64, warm_up: u64, requests: u64) -> f64 {
@@ -32,8 +32,8 @@ pub(super) fn exact_lru(mut trace: Trace, capacity: u64, warm_up: u64, requests:
 
 #[cfg(test)]
 mod tests {
+    use super::super::trace::Pattern;
     use super::*;
-    use almandine_bench::generate::trace::Pattern;
 
     fn ratio(capacity: u64, pattern: Pattern) -> f64 {
         exact_lru(Trace::new(1000, 0.99, pattern, 1), capacity, 20_000, 50_000)

@@ -6,6 +6,7 @@
 mod cache;
 mod calibrate;
 mod exact;
+mod trace;
 
 use std::collections::HashMap;
 use std::process::ExitCode;
@@ -23,7 +24,6 @@ use self::exact::exact_lru;
 use super::servers::{Candidate, LabOptions};
 use almandine_bench::cli::options::OutputOptions;
 use almandine_bench::generate::key::KeyFormat;
-use almandine_bench::generate::trace::{Pattern, Trace};
 use almandine_bench::generate::value::Text;
 use almandine_bench::report::progress::Bar;
 use almandine_bench::report::sample::write_values;
@@ -32,6 +32,7 @@ use almandine_bench::report::table::{Table, bytes, count};
 use almandine_bench::system::affinity::pin_this_thread;
 use almandine_bench::system::machine::Machine;
 use almandine_bench::system::process;
+use trace::{Pattern, Trace};
 
 /// Times a run is repeated with a better limit when the number of keys was off.
 const CORRECTIONS_MAX: usize = 3;

@@ -1,5 +1,6 @@
 //! Members of a sorted set in order, either way.
 
+use almandine_datatypes::packed::iter::PackedIter;
 use almandine_datatypes::sorted_set::{self, Scored, packed};
 
 use super::{SortedSets, is_live};
@@ -14,7 +15,7 @@ pub struct Members<'s> {
 }
 
 enum Walk<'s> {
-    Packed(packed::PackedSortedSetIter<'s>),
+    Packed(PackedIter<'s, Scored<'s>>),
     PackedBack(packed::PackedSortedSetBackwards<'s>),
     Object(sorted_set::SortedSetIter<'s>),
     ObjectBack(sorted_set::SortedSetBackwards<'s>),

@@ -3,12 +3,12 @@
 //! A stream depends on its pattern and its seed alone, so that every server sees the same one. Ranks are mapped onto keys one
 //! to one: a cache that holds a tenth of the keys must really hold a tenth of what can be asked.
 
-use super::random::Random;
-use super::zipf::Zipf;
+use almandine_bench::generate::random::Random;
+use almandine_bench::generate::zipf::Zipf;
 
 /// What the stream looks like.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Pattern {
+pub(super) enum Pattern {
     /// Zipf over all keys.
     Zipf,
     /// Zipf, interrupted every `every` requests by `length` keys in order that are never asked again.
@@ -29,16 +29,16 @@ pub enum Pattern {
 
 /// One request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Request {
+pub(super) struct Request {
     /// Number of the key. Scanned keys are numbered from the number of keys on.
-    pub key: u64,
+    pub(super) key: u64,
     /// Whether it is part of a scan, and so cannot be in any cache.
-    pub scanned: bool,
+    pub(super) scanned: bool,
 }
 
 /// A stream of requests.
 #[derive(Debug, Clone)]
-pub struct Trace {
+pub(super) struct Trace {
     keys: u64,
     pattern: Pattern,
     zipf: Zipf,
@@ -52,7 +52,7 @@ pub struct Trace {
 
 impl Trace {
     /// The stream of `seed` over `keys` keys.
-    pub fn new(keys: u64, theta: f64, pattern: Pattern, seed: u64) -> Self {
+    pub(super) fn new(keys: u64, theta: f64, pattern: Pattern, seed: u64) -> Self {
         let keys = keys.max(1);
         Self {
             keys,
@@ -68,7 +68,7 @@ impl Trace {
     }
 
     /// The next request.
-    pub fn next_request(&mut self) -> Request {
+    pub(super) fn next_request(&mut self) -> Request {
         if self.scan_left > 0 {
             self.scan_left -= 1;
             self.scanned += 1;
