@@ -103,6 +103,24 @@ table! {
     RememberFirst,
     /// Keyspace events: latching the keys of a command of one verb until its events are told.
     LatchForEvents,
+    /// Transactions: keeping the latches from the comparison of watched keys to the last command.
+    WatchUnderLatch,
+    /// Transactions: latching the declared keys.
+    PlanKeys,
+    /// Transactions that may use any key: keeping other workers out.
+    KeepOthersOut,
+    /// Blocking: serving the waiters of every ready key.
+    ServeEveryKey,
+    /// Blocking: keeping the latches of ready keys until their waiters are served.
+    KeepLatches,
+    /// Blocking: not serving a waiter whose wait has ended meanwhile.
+    ClaimWaiter,
+    /// Blocking: serving waiters in the order of their arrival.
+    OldestFirst,
+    /// Blocking: a transaction latches exclusively what its waiters may change.
+    HoldForWaiters,
+    /// Blocking: serving a waiter that moves elements takes no time.
+    MoveAtOnce,
     /// Blocking: telling the waiters of a key that the store has removed it.
     ServeLost,
     /// Blocking: telling a waiter's worker that there may be something for it sooner.

@@ -11,7 +11,6 @@
 
 pub mod acl;
 pub mod client;
-pub mod fault;
 mod instance;
 mod lock;
 mod messages;

@@ -12,14 +12,9 @@ use crate::{Program, Server};
 /// When it leaves nothing out: a mutant that could not run is not one that was noticed.
 #[must_use]
 pub fn start(mutant: &str, flags: &[&str]) -> Server {
-    let is_fault = mutant.starts_with(|first: char| first.is_ascii_lowercase());
-    let mut environment = vec![("ALMANDINE_MUTANT", if is_fault { "GiveWay" } else { mutant }.to_owned())];
-    if is_fault || mutant == "AwaitServer" {
-        environment.push(("ALMANDINE_FAULT", if is_fault { mutant } else { "slow-hand-over" }.to_owned()));
-    }
-    let server = Server::start_with(&Program::Mutants, flags, &environment);
+    let server = Server::start_with(&Program::Mutants, flags, &[("ALMANDINE_MUTANT", mutant.to_owned())]);
     assert!(
-        is_fault || leaves_out(&server.log(), mutant),
+        leaves_out(&server.log(), mutant),
         "this server leaves no {mutant} out; name one with the feature `mutants` by ALMANDINE_MUTANTS_SERVER"
     );
     server

@@ -198,7 +198,7 @@ fn served_together(server: &Server, rounds: usize) -> usize {
 #[test]
 fn who_is_served_together_is_answered_together() {
     let _alone = alone();
-    for fault in ["", "slow-hand-over"] {
+    for fault in ["", "MoveAtOnce"] {
         assert_eq!(served_together(&start(&[], fault), if full() { 1_000 } else { 150 }), 0, "answered too early {fault}");
     }
 }
@@ -206,7 +206,7 @@ fn who_is_served_together_is_answered_together() {
 #[test]
 fn an_answer_before_the_rest_is_served_is_noticed() {
     let _alone = alone();
-    let server = start(&[], "AwaitServer");
+    let server = start(&[], "AwaitServer,MoveAtOnce");
     let early = served_together(&server, 150);
     println!("blocking, AwaitServer: {early} answers came too early");
     assert!(early > 0, "it was not noticed");
@@ -256,8 +256,8 @@ fn a_transaction_and_the_move_that_it_causes_are_one_step() {
 #[test]
 fn what_comes_between_a_transaction_and_its_move_is_noticed() {
     let _alone = alone();
-    let server = start(&[], "read-keys-shared");
+    let server = start(&[], "HoldForWaiters");
     let between = (0..10).map(|_| reads_and_moves(&server, 500)).find(|between| *between > 0);
-    println!("blocking, read-keys-shared: {} came between", between.unwrap_or(0));
+    println!("blocking, HoldForWaiters: {} came between", between.unwrap_or(0));
     assert!(between.is_some(), "it was not noticed");
 }

@@ -46,11 +46,11 @@ fn redis_holds_them_too() {
     assert!(report.breaches.is_empty() && report.executed > 500, "{report}");
 }
 
-/// Each step that a build with debug assertions can leave out is missed.
+/// Each step that a mutant leaves out is missed.
 #[test]
 fn every_missing_step_is_noticed() {
     let _alone = ALONE.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-    for fault in ["watch-before-latch", "no-plan", "not-alone"] {
+    for fault in ["WatchUnderLatch", "PlanKeys", "KeepOthersOut"] {
         let server = mutants::start(fault, &["--workers", "4"]);
         let mut breaches = 0;
         for round in 0..6 {

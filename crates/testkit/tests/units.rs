@@ -151,16 +151,16 @@ fn units_are_serializable_on_cold_keys() {
     });
 }
 
-/// Each step that a build with debug assertions can leave out is missed.
+/// Each step that a mutant leaves out is missed.
 #[test]
 fn every_missing_step_is_noticed() {
     let _alone = alone();
     let faults = [
-        ("watch-before-latch", None),
-        ("no-plan", None),
-        ("not-alone", None),
-        ("no-plan", Some(Kind::Set)),
-        ("no-plan", Some(Kind::List)),
+        ("WatchUnderLatch", None),
+        ("PlanKeys", None),
+        ("KeepOthersOut", None),
+        ("PlanKeys", Some(Kind::Set)),
+        ("PlanKeys", Some(Kind::List)),
     ];
     for (fault, collections) in faults {
         let noticed = (0..20).find_map(|round| {

@@ -9,7 +9,6 @@ use crate::changes::feed::Listeners;
 use crate::key_table::Name;
 use crate::{Accessor, Keyspace, Missing, Writer};
 use almandine_base::steps;
-use almandine_io::thread;
 use almandine_store::{Consumer, Key, Kind, Need, ReadyKey, Slot};
 use std::any::Any;
 use std::collections::{HashSet, VecDeque};
@@ -179,13 +178,14 @@ impl WaiterService<'_> {
     }
 
     /// Ends a unit of work, though it has made keys ready: for the proof that this would be noticed.
+    #[cfg(any(feature = "mutants", loom))]
     pub fn release_early(&mut self) {
         if self.accessor.in_unit() {
             self.accessor.unit().end();
         } else {
             self.accessor.session.plan().unlock_all();
         }
-        thread::yield_now();
+        almandine_io::thread::yield_now();
     }
 }
 

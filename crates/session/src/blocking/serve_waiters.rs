@@ -6,13 +6,10 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::time::Duration;
 
-use almandine_base::Output;
+use almandine_base::{Output, step};
 use almandine_handler::{Client, follow};
-use almandine_instance::fault::{self, Fault};
 use almandine_instance::{Message, Unblock, UnblockAnswer};
-use almandine_io::thread;
 use almandine_keyspace::{Missing, ReadyKey, Secured, Waiter};
 use bytes::Bytes;
 
@@ -62,18 +59,12 @@ pub(crate) fn serve(runner: &mut Runner) {
 }
 
 fn serve_all(runner: &mut Runner, keys: &mut VecDeque<ReadyKey>, answers: &mut Answers) {
-    let fault = fault::made();
-    if fault == Some(Fault::ReleasedBeforeServing) {
-        runner.accessor.serving().release_early();
-    }
+    step!(KeepLatches, (), else runner.accessor.serving().release_early());
     runner.accessor.serving().begin(keys);
     loop {
         while let Some(key) = keys.pop_front() {
-            let served = if fault == Some(Fault::WakeDropped) && runner.now_ms % 16 == 0 {
-                Secured::Yes
-            } else {
-                runner.serve_key(&key, keys, answers, fault)
-            };
+            let served = step!(ServeEveryKey, runner.serve_key(&key, keys, answers),
+                else if runner.now_ms % 16 == 0 { Secured::Yes } else { runner.serve_key(&key, keys, answers) });
             match served {
                 Secured::Yes => {
                     runner.accessor.serving().take_turn(&key);
@@ -91,7 +82,7 @@ fn serve_all(runner: &mut Runner, keys: &mut VecDeque<ReadyKey>, answers: &mut A
 
 impl Runner {
     /// Serves the waiters of a key: all, or until a record has to be read for one of them, or another session serves in its place.
-    fn serve_key(&mut self, key: &ReadyKey, keys: &mut VecDeque<ReadyKey>, answers: &mut Answers, fault: Option<Fault>) -> Secured {
+    fn serve_key(&mut self, key: &ReadyKey, keys: &mut VecDeque<ReadyKey>, answers: &mut Answers) -> Secured {
         let mut last: Option<Arc<Waiter>> = None;
         loop {
             if last.is_some() && !self.accessor.serving().is_waited_for(key) {
@@ -102,31 +93,22 @@ impl Runner {
                 Err(Missing::Cold) => return self.accessor.serving().read_between(key, keys),
                 Err(Missing::Unreadable | Missing::Unplanned) => return Secured::Yes,
             };
-            let Some(mut waiter) = self.accessor.serving().next(key, kind, last.as_deref()) else { return Secured::Yes };
-            if fault == Some(Fault::LastFirst) {
-                while let Some(behind) = self.accessor.serving().next(key, kind, Some(&waiter)) {
-                    waiter = behind;
-                }
-            }
+            let mut next = |last: Option<&Waiter>| self.accessor.serving().next(key, kind, last);
+            let first = next(last.as_deref());
+            let first = step!(OldestFirst, first, else std::iter::successors(first, |waiter| next(Some(waiter))).last());
+            let Some(waiter) = first else { return Secured::Yes };
             if let Some(other) = waiter.other() {
                 let secured = self.accessor.serving().secure(waiter.db(), other, key, keys);
                 if secured != Secured::Yes {
                     return secured;
                 }
-                if fault == Some(Fault::SlowHandOver) {
-                    thread::sleep(Duration::from_millis(2));
-                }
+                step!(MoveAtOnce);
             }
-            if fault == Some(Fault::NoClaim) {
-                thread::sleep(Duration::from_micros(300));
-                let is_claimed = waiter.begin_to_serve();
-                self.serve_one(key, &waiter, answers);
-                self.accessor.waiters().leave(&waiter);
-                if is_claimed {
-                    waiter.served();
-                }
-            } else if waiter.begin_to_serve() {
-                // One whose wait ends at this moment is passed over.
+            step!(ClaimWaiter);
+            // One whose wait ends at this moment is passed over.
+            let is_claimed = waiter.begin_to_serve();
+            step!(ClaimWaiter, (), else if !is_claimed { self.serve_one(key, &waiter, answers); });
+            if is_claimed {
                 if self.serve_one(key, &waiter, answers) {
                     waiter.served();
                     self.accessor.waiters().leave_served(&waiter);

@@ -8,13 +8,12 @@
 //! Commands wait for EXEC in a queue. When all of them have come together with EXEC, and none is about more than keys, they are
 //! executed from where they lie in what was received, and nothing is queued.
 
-use almandine_base::Output;
 use almandine_base::output::Mark;
+use almandine_base::{Output, step};
 use almandine_command_spec::Access;
 use almandine_handler::{
     Client, CommandError, Dispatch, Flags, Outcome, Queue, Stop, Transaction, errors, follow, tracking, transaction,
 };
-use almandine_instance::fault::Fault;
 use almandine_io::clock;
 use almandine_keyspace::{Accessor, Missing};
 use almandine_resp::{Args, Batch, Reply};
@@ -172,7 +171,6 @@ impl Worker {
         let client = &mut connection.client;
         let runner = &mut self.runner;
         let start_ns = runner.timing.begin_alone(&runner.context, client, exec.dispatch, runner.now_ms);
-        let early = self.fault == Some(Fault::WatchBeforeLatch) && is_broken(&mut runner.accessor, client);
         match self.begin(client, unit) {
             Ok(()) => {}
             Err(Stop::Error(error)) => {
@@ -182,8 +180,12 @@ impl Worker {
             }
             Err(_) => return Err(Pending::Records),
         }
-        let is_early = self.fault == Some(Fault::WatchBeforeLatch);
-        let broken = if is_early { early } else { is_broken(&mut self.runner.accessor, client) };
+        let broken = is_broken(&mut self.runner.accessor, client);
+        // The latches are kept from the comparison to the last command.
+        step!(WatchUnderLatch, (), else {
+            self.runner.accessor.unit().end();
+            self.begin(client, unit).map_err(|_| Pending::Records)?
+        });
         reply::queued(out, queued);
         if broken {
             Reply::new(out, client.version).null_array();
@@ -221,13 +223,10 @@ impl Worker {
     /// # Errors
     /// When records have to be read first, or are too many to be in memory together. The unit has not begun then.
     fn begin(&mut self, client: &Client, unit: Unit<'_>) -> Outcome {
-        let Self { runner: Runner { accessor, context, now_ms, .. }, fault, .. } = self;
+        let Runner { accessor, context, now_ms, .. } = &mut self.runner;
         let watched = client.watching.as_ref().map_or(&[][..], |watching| &watching.keys);
-        if *fault == Some(if unit.alone { Fault::NotAlone } else { Fault::NoPlan }) {
-            accessor.unit().plan();
-            accessor.unit().begin();
-        } else if unit.alone {
-            accessor.unit().begin_alone();
+        if unit.alone {
+            step!(KeepOthersOut, accessor.unit().begin_alone(), else { accessor.unit().plan(); accessor.unit().begin() });
             context.statistics().counters.units_alone.add(1);
             // Others have gone on while it waited for them: what has expired for them has expired for it.
             *now_ms = clock::unix_ms().max(*now_ms);
@@ -236,14 +235,13 @@ impl Worker {
             for watched in watched {
                 accessor.unit().add(watched.db, &watched.key, false);
             }
+            step!(PlanKeys, (), else accessor.unit().plan());
             accessor.unit().begin();
         }
         let mut required = Ok(());
         if accessor.keyspace().has_waiters() && !unit.alone {
             let filled = unit.filled(context);
-            if *fault != Some(Fault::ReadKeysShared) {
-                accessor.waiters().hold_for(&filled);
-            }
+            step!(HoldForWaiters, accessor.waiters().hold_for(&filled));
             if accessor.cold().is_possible() {
                 required = accessor.waiters().secure_for_unit(&filled);
             }

@@ -7,7 +7,6 @@ use std::sync::Arc;
 use almandine_config::config::View;
 use almandine_handler::{Context, Table};
 use almandine_instance::Instance;
-use almandine_instance::fault::{self, Fault};
 use almandine_io::clock;
 use almandine_keyspace::Accessor;
 use almandine_net::ConnectionId;
@@ -32,15 +31,10 @@ pub(crate) struct Worker {
     pub(crate) computing: VecDeque<ConnectionId>,
     /// What transactions use one after the other.
     pub(crate) unit: UnitMemory,
-    /// The step that is left out.
-    pub(crate) fault: Option<Fault>,
 }
 
 impl Worker {
     pub(crate) fn new(instance: Arc<Instance>, table: &'static Table, accessor: Accessor, worker: usize) -> Self {
-        if let Some(fault) = fault::made() {
-            tracing::warn!("A step is left out on purpose: {fault:?}");
-        }
         let view = View::new(&instance.config);
         let reads = Reads::new(instance.keyspace.figures().budget_bytes(), instance.workers.active().max(1));
         let runner = Runner {
@@ -52,14 +46,7 @@ impl Worker {
             now_ms: clock::unix_ms(),
             monitor_lines: String::new(),
         };
-        Self {
-            runner,
-            planner: Planner::new(table),
-            reads,
-            computing: VecDeque::new(),
-            unit: UnitMemory::default(),
-            fault: fault::made(),
-        }
+        Self { runner, planner: Planner::new(table), reads, computing: VecDeque::new(), unit: UnitMemory::default() }
     }
 
     /// Looks for a change of the configuration. Whether there was one.
