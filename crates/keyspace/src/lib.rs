@@ -5,7 +5,7 @@
 //! swapping them is O(1).
 //! **Is not**: aware of commands, clients or RESP; it does no I/O.
 //! **Invariants**: INV-NS-1 (a namespace is reused only after its records are gone). A handler reads and changes only keys of
-//! its lock plan once it has one.
+//! its lock plan once it has one; for others the verbs return [`Missing::Unplanned`].
 //! **Start reading at**: [`Keyspace`], [`Reader`], [`Writer`].
 
 #![cfg_attr(not(test), deny(clippy::disallowed_methods))]

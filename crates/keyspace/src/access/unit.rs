@@ -157,3 +157,106 @@ impl Accessor {
         result
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::types::testing::{batch, keyspace};
+    use crate::{Accessor, Missing, Put, Refusal, Slot};
+    use std::time::Duration;
+
+    const NAMES: [&[u8]; 3] = [b"first", b"cold", b"last"];
+
+    fn get(accessor: &mut Accessor, name: &[u8]) -> Option<Vec<u8>> {
+        batch(accessor, |accessor| {
+            let mut reader = accessor.reader(0);
+            let key = reader.key(name);
+            Ok(reader.read(key)?.map(|value| value.to_vec()))
+        })
+    }
+
+    fn set(accessor: &mut Accessor, name: &[u8]) {
+        batch(accessor, |accessor| {
+            let mut writer = accessor.writer(0);
+            let key = writer.key(name);
+            writer.upsert(key, b"before", Put::default())
+        });
+    }
+
+    const COLD: Refusal = Refusal::Missing(Missing::Cold);
+
+    /// What MSET, RENAME, COPY and BITOP do with a string in the middle that is on the device: nothing, before it is read.
+    #[test]
+    fn a_cold_string_in_the_middle_changes_nothing() {
+        let keyspace = keyspace(true);
+        let mut accessor = keyspace.accessor().unwrap();
+        set(&mut accessor, b"cold");
+        assert!(keyspace.store.empty_memory(Duration::from_secs(20)));
+        set(&mut accessor, b"first");
+        set(&mut accessor, b"last");
+        accessor.begin_batch(0);
+        let mut writer = accessor.writer(0);
+        writer.lock_all(NAMES.into_iter());
+        let pairs = NAMES.map(|name| (name, &b"after"[..], None));
+        assert_eq!(writer.upsert_all(pairs.into_iter()), Err(COLD));
+        let [first, cold, _] = NAMES.map(|name| writer.key(name));
+        assert!(matches!(writer.copy(0, b"cold"), Err(Missing::Cold)), "the source of RENAME");
+        let value = writer.copy(0, b"first").unwrap().unwrap();
+        assert_eq!(writer.transfer((0, b"first"), (0, b"cold"), value), Err(COLD));
+        let value = writer.copy(0, b"first").unwrap().unwrap();
+        assert_eq!(writer.put(0, b"cold", value), Err(COLD));
+        assert_eq!(writer.exists_in(0, b"cold"), Err(Missing::Cold));
+        assert!(writer.freeze(first).is_ok() && matches!(writer.freeze(cold), Err(Missing::Cold)));
+        assert_eq!(writer.upsert_owned(cold, vec![b'v'; 100_000], Put::default()), Err(COLD));
+        assert_eq!(writer.delete(cold), Err(Missing::Cold));
+        assert_eq!((writer.exists(cold), writer.touch(cold)), (Err(Missing::Cold), Err(Missing::Cold)));
+        assert!(writer.metadata(cold).is_err() && writer.idle_ms(cold).is_err() && writer.modify(cold).is_err());
+        drop(writer);
+        accessor.end_batch();
+        for name in NAMES {
+            assert_eq!(get(&mut accessor, name).as_deref(), Some(&b"before"[..]));
+        }
+        assert_eq!(keyspace.dbsize(0), 3);
+    }
+
+    /// A key that the plan leaves out, or has shared only, is no absent one, and nothing is done to it.
+    #[test]
+    fn a_key_outside_the_plan_is_unplanned() {
+        let keyspace = keyspace(false);
+        let mut accessor = keyspace.accessor().unwrap();
+        // Two keys may have one bucket: one of these has another.
+        let names: Vec<Vec<u8>> = (0..100).map(|number| format!("{number}").into_bytes()).collect();
+        names.iter().for_each(|name| set(&mut accessor, name));
+        accessor.begin_batch(0);
+        accessor.plan_unit();
+        accessor.plan_key(0, b"written", true);
+        accessor.plan_key(0, b"read", false);
+        accessor.begin_unit();
+        let mut writer = accessor.writer(0);
+        let mut outside = 0;
+        for name in &names {
+            let key = writer.key(name);
+            let read = writer.read(key).map(|value| value.is_some());
+            if read == Ok(true) {
+                continue;
+            }
+            outside += 1;
+            assert_eq!(read, Err(Missing::Unplanned));
+            assert_eq!(writer.exists(key), Err(Missing::Unplanned));
+            assert_eq!(writer.delete(key), Err(Missing::Unplanned));
+            assert_eq!(writer.upsert(key, b"after", Put::default()), Err(Refusal::Missing(Missing::Unplanned)));
+            assert!(matches!(writer.modify(key), Err(Missing::Unplanned)));
+        }
+        assert!(outside > 90);
+        let read = writer.key(b"read");
+        assert_eq!(writer.read(read).map(|value| value.is_some()), Ok(false));
+        assert_eq!(writer.upsert(read, b"after", Put::default()), Err(Refusal::Missing(Missing::Unplanned)));
+        let written = writer.key(b"written");
+        assert!(matches!(writer.modify(written), Ok(Slot::Vacant(_))));
+        drop(writer);
+        accessor.end_unit();
+        accessor.end_batch();
+        for name in &names {
+            assert_eq!(get(&mut accessor, name).as_deref(), Some(&b"before"[..]));
+        }
+    }
+}

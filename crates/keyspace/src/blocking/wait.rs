@@ -7,7 +7,7 @@ use crate::access::accessor::Unit;
 use crate::blocking::queues::{Awaited, Queue, WaitedKeys, Waiter, WaiterKeys};
 use crate::changes::feed::Listeners;
 use crate::key_table::Name;
-use crate::{Accessor, Keyspace, Missing, Writer};
+use crate::{Accessor, Keyspace, Missing, Reader};
 use almandine_base::steps;
 use almandine_store::{Consumer, Key, Kind, Need, ReadyKey, Slot};
 use std::any::Any;
@@ -61,7 +61,7 @@ impl Listeners<'_> {
     }
 }
 
-impl Writer<'_> {
+impl Reader<'_> {
     /// Begins to wait for keys of this database. All of them are latched, and have been since it was found that none of them has
     /// anything for the waiter.
     pub fn wait(&mut self, keys: WaiterKeys, awaited: Awaited, request: Box<dyn Any + Send + Sync>) -> Arc<Waiter> {

@@ -13,7 +13,7 @@ mod table;
 #[cfg(test)]
 mod table_tests;
 #[cfg(test)]
-mod testing;
+pub(crate) mod testing;
 
 pub use collection::{Collection, Contents, Frozen, New, Snapshot, ValueMut};
 pub use elements::Elements;

@@ -8,7 +8,7 @@ use std::fmt::Debug;
 use std::sync::Arc;
 
 /// An empty keyspace, with a device below it if `storage` says so.
-pub(super) fn keyspace(storage: bool) -> Arc<Keyspace> {
+pub(crate) fn keyspace(storage: bool) -> Arc<Keyspace> {
     let memory = || Arc::new(MemoryDevice::new());
     let storage = storage.then(|| Storage { pages: memory(), values: memory() });
     let store = almandine_store::Options { memory_bytes_max: 1 << 28, storage, ..Default::default() };
@@ -16,7 +16,7 @@ pub(super) fn keyspace(storage: bool) -> Arc<Keyspace> {
 }
 
 /// Does something in a batch of its own, again with what it needed from the device until it has that.
-pub(super) fn batch_at<R>(accessor: &mut Accessor, now_ms: i64, mut work: impl FnMut(&mut Accessor) -> Result<R, Refusal>) -> R {
+pub(crate) fn batch_at<R>(accessor: &mut Accessor, now_ms: i64, mut work: impl FnMut(&mut Accessor) -> Result<R, Refusal>) -> R {
     let (mut stage, mut fetcher) = (Stage::default(), Fetcher::default());
     for _ in 0..100 {
         accessor.begin_batch(now_ms);
@@ -37,12 +37,12 @@ pub(super) fn batch_at<R>(accessor: &mut Accessor, now_ms: i64, mut work: impl F
 }
 
 /// As [`batch_at`], at time 0.
-pub(super) fn batch<R>(accessor: &mut Accessor, work: impl FnMut(&mut Accessor) -> Result<R, Refusal>) -> R {
+pub(crate) fn batch<R>(accessor: &mut Accessor, work: impl FnMut(&mut Accessor) -> Result<R, Refusal>) -> R {
     batch_at(accessor, 0, work)
 }
 
 /// Edits are read as they were written, and bytes that are cut off end with the last whole one.
-pub(super) fn assert_edits_come_back<'e, E: EditBytes<'e> + Copy + PartialEq + Debug>(all: &[E]) {
+pub(crate) fn assert_edits_come_back<'e, E: EditBytes<'e> + Copy + PartialEq + Debug>(all: &[E]) {
     let mut edits = Vec::new();
     all.iter().for_each(|edit| edit.push(&mut edits));
     let edits: &'static [u8] = edits.leak();
