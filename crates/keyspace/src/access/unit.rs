@@ -227,10 +227,10 @@ mod tests {
         let names: Vec<Vec<u8>> = (0..100).map(|number| format!("{number}").into_bytes()).collect();
         names.iter().for_each(|name| set(&mut accessor, name));
         accessor.begin_batch(0);
-        accessor.plan_unit();
-        accessor.plan_key(0, b"written", true);
-        accessor.plan_key(0, b"read", false);
-        accessor.begin_unit();
+        accessor.unit().plan();
+        accessor.unit().add(0, b"written", true);
+        accessor.unit().add(0, b"read", false);
+        accessor.unit().begin();
         let mut writer = accessor.writer(0);
         let mut outside = 0;
         for name in &names {
@@ -253,7 +253,7 @@ mod tests {
         let written = writer.key(b"written");
         assert!(matches!(writer.modify(written), Ok(Slot::Vacant(_))));
         drop(writer);
-        accessor.end_unit();
+        accessor.unit().end();
         accessor.end_batch();
         for name in &names {
             assert_eq!(get(&mut accessor, name).as_deref(), Some(&b"before"[..]));

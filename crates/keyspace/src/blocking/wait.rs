@@ -293,7 +293,7 @@ fn key_of(ready: &ReadyKey) -> Key<'_> {
 mod tests {
     use super::*;
     use crate::types::list::{End, ListLimits, Lists};
-    use crate::{EndOfWait, Options};
+    use crate::{EndOfWait, Options, Writer};
     use std::sync::Mutex;
     use std::sync::atomic::AtomicU64;
     use std::thread;
