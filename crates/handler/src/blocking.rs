@@ -106,8 +106,6 @@ pub struct Blocking {
     pub serving: Option<Arc<[u8]>>,
     /// The command was run with what the client stands for, in vain. When there may be something for it, as in [`Block::again_ms`].
     pub again_ms: Cell<Option<i64>>,
-    /// The command runs once more, under the latches of its keys, to make sure that it has to wait.
-    pub certain: Cell<bool>,
 }
 
 impl std::fmt::Debug for Blocking {

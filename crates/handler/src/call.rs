@@ -332,7 +332,7 @@ impl<'c, K: KeyAccess<'c>> KeyCall<'c, K> {
     /// [`Stop::Waiting`], but within a unit of work, where no client can wait: there the reply is that the time is up.
     pub fn block(&mut self, block: Block) -> Outcome {
         let blocking = &self.client.blocking;
-        if blocking.serving.is_some() || blocking.certain.get() || !self.keys.reader_mut().plan().in_unit() {
+        if blocking.serving.is_some() || !self.keys.reader_mut().plan().in_unit() {
             return Err(Stop::Waiting(Box::new(block)));
         }
         block.at_once.write(&mut self.reply);

@@ -10,6 +10,8 @@ pub const EXEC_ALONE: CommandError = CommandError::Fixed(&"ERR EXEC without MULT
 pub const DISCARD_ALONE: CommandError = CommandError::Fixed(&"ERR DISCARD without MULTI");
 /// WATCH inside of one.
 pub const WATCH_INSIDE: CommandError = CommandError::Fixed(&"ERR WATCH inside MULTI is not allowed");
+/// A command of a transaction uses a key that the transaction has not latched.
+pub const UNPLANNED: CommandError = CommandError::Fixed(&"ERR the command uses a key that it does not declare");
 /// A command was refused when it was queued.
 pub const REFUSED: CommandError = CommandError::Fixed(&"EXECABORT Transaction discarded because of previous errors.");
 /// A command that transactions may not have.

@@ -198,19 +198,6 @@ impl WorkerStatistics {
         }
     }
 
-    /// Hits and misses so far, for [`WorkerStatistics::restore_lookups`].
-    #[must_use]
-    pub fn lookups(&self) -> (u64, u64) {
-        (self.counters.keyspace_hits.value(), self.counters.keyspace_misses.value())
-    }
-
-    /// Uncounts the look-ups since `before`: the command that made them runs again. Called by the owning worker only.
-    #[cold]
-    pub fn restore_lookups(&self, before: (u64, u64)) {
-        self.counters.keyspace_hits.subtract(self.counters.keyspace_hits.value().wrapping_sub(before.0));
-        self.counters.keyspace_misses.subtract(self.counters.keyspace_misses.value().wrapping_sub(before.1));
-    }
-
     /// Counts an error reply under its prefix, the text up to the first space.
     #[cold]
     pub fn error_replied(&self, text: &str) {

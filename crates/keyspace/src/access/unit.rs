@@ -195,7 +195,7 @@ mod tests {
         set(&mut accessor, b"last");
         accessor.begin_batch(0);
         let mut writer = accessor.writer(0);
-        writer.lock_all(NAMES.into_iter());
+        writer.plan().lock_all(NAMES.into_iter());
         let pairs = NAMES.map(|name| (name, &b"after"[..], None));
         assert_eq!(writer.upsert_all(pairs.into_iter()), Err(COLD));
         let [first, cold, _] = NAMES.map(|name| writer.key(name));

@@ -4,10 +4,11 @@
 //! worker serves those who wait, one after the other, and releases the latches ([`UnitOfWork::end`]).
 
 use crate::access::accessor::Unit;
+use crate::access::plan::KeyPlan;
 use crate::blocking::queues::{Awaited, Queue, WaitedKeys, Waiter, WaiterKeys};
 use crate::changes::feed::Listeners;
 use crate::key_table::Name;
-use crate::{Accessor, Keyspace, Missing, Reader};
+use crate::{Accessor, Keyspace, Missing};
 use almandine_base::steps;
 use almandine_store::{Consumer, Key, Kind, Need, ReadyKey, Slot};
 use std::any::Any;
@@ -61,18 +62,18 @@ impl Listeners<'_> {
     }
 }
 
-impl Reader<'_> {
+impl KeyPlan<'_, '_> {
     /// Begins to wait for keys of this database. All of them are latched, and have been since it was found that none of them has
     /// anything for the waiter.
     pub fn wait(&mut self, keys: WaiterKeys, awaited: Awaited, request: Box<dyn Any + Send + Sync>) -> Arc<Waiter> {
-        let keyspace = Arc::clone(&self.accessor.keyspace);
+        let keyspace = Arc::clone(&self.keys.accessor.keyspace);
         // Before it enters a queue: who changes a key behind these latches is told.
         keyspace.count_waiting(1);
-        let waiter = keyspace.waiters.make(self.db, awaited, keys, request);
+        let waiter = keyspace.waiters.make(self.keys.db, awaited, keys, request);
         for key in waiter.keys() {
-            let key = self.key(key);
+            let key = self.keys.key(key);
             debug_assert!(
-                self.accessor.is_alone() || self.accessor.session.plan().holds(key.hash),
+                self.keys.accessor.is_alone() || self.keys.accessor.session.plan().holds(key.hash),
                 "INV-BLOCK-2: who begins to wait holds the latch"
             );
             keyspace.waiters.enter(&key, &waiter);
@@ -333,7 +334,7 @@ mod tests {
             Some(element) => Ok(element),
             None => {
                 let keys = WaiterKeys::new([name].into_iter(), None);
-                Err(writer.wait(keys, LISTS, Box::new(Arc::clone(given))))
+                Err(writer.plan().wait(keys, LISTS, Box::new(Arc::clone(given))))
             }
         }
     }

@@ -10,7 +10,7 @@ use almandine_base::{Output, step};
 use almandine_handler::blocking::{Block, Waiting};
 use almandine_handler::{Access, Client, Context, Dispatch, Outcome, PlannedKey, ReadCall, Stop};
 use almandine_instance::{ClientShared, Message};
-use almandine_keyspace::{Accessor, Waiter, WaiterKeys, Writer};
+use almandine_keyspace::{Accessor, Reader, Waiter, WaiterKeys};
 use almandine_resp::{Args, ArgsBuf, ProtocolVersion, Reply};
 
 use crate::run::runner::Runner;
@@ -51,7 +51,7 @@ impl Request {
 /// A client begins to wait for what its command has asked for: all keys are latched. None: it was served in vain and waits already.
 #[cold]
 pub(crate) fn wait(
-    keys: &mut Writer<'_>,
+    keys: &mut Reader<'_>,
     client: &Client,
     dispatch: &Dispatch,
     args: Args<'_>,
@@ -72,7 +72,7 @@ pub(crate) fn wait(
         access: client.access.clone(),
         again_ms: AtomicI64::new(again_ms.unwrap_or(NEVER)),
     };
-    let waiter = keys.wait(names, awaited, Box::new(request));
+    let waiter = keys.plan().wait(names, awaited, Box::new(request));
     Some(Box::new(Waiting { waiter, timeout_ms, unanswered }))
 }
 
@@ -104,21 +104,20 @@ pub(crate) fn read_again(
         return Err(Stop::Waiting(block));
     }
     let Runner { accessor, context, .. } = runner;
-    accessor.unit().plan();
-    for place in block.keys {
-        accessor.unit().add(client.db, args.at(place), true);
-    }
-    accessor.unit().begin();
-    client.blocking.certain.set(true);
     let reply = Reply::new(out, client.version);
-    let mut outcome =
-        handler(&mut ReadCall { args, keys: accessor.reader(client.db), reply, client, context, planned: PlannedKey::default() });
-    client.blocking.certain.set(false);
-    if let Err(Stop::Waiting(block)) = &mut outcome {
-        let waiting = wait(&mut accessor.writer(client.db), client, dispatch, args, block);
-        client.blocking.waiting = waiting;
+    let mut call = ReadCall { args, keys: accessor.reader(client.db), reply, client, context, planned: PlannedKey::default() };
+    call.keys.plan().lock_all(block.keys.map(|place| args.at(place)));
+    let mut outcome = handler(&mut call);
+    let waiting = match &mut outcome {
+        Err(Stop::Waiting(block)) => wait(&mut call.keys, call.client, dispatch, args, block),
+        _ => None,
+    };
+    call.keys.end_events(matches!(outcome, Err(Stop::Cold | Stop::Unreadable | Stop::Unplanned)));
+    drop(call);
+    client.blocking.waiting = waiting;
+    // A key that it has found past its time may be one whose end another client waits for.
+    if accessor.serving().has_ready() {
+        runner.end_unit();
     }
-    accessor.reader(client.db).end_events(matches!(outcome, Err(Stop::Cold | Stop::Unreadable | Stop::Unplanned)));
-    runner.end_unit();
     outcome
 }

@@ -3,6 +3,7 @@
 use almandine_base::Output;
 use almandine_base::output::Mark;
 use almandine_handler::{AdminCall, Client, CommandError, Dispatch, Flags, Handler, Outcome, ReadCall, Stop, WriteCall, errors};
+use almandine_io::clock;
 use almandine_resp::{Args, Reply};
 
 use crate::blocking::begin_wait;
@@ -28,17 +29,11 @@ impl Runner {
         args: Args<'_>,
     ) -> Result<(), Pending> {
         let mark = out.mark();
-        let mut lookups = None;
-        if self.accessor.cold().is_possible() {
-            lookups = Some(self.context.statistics().lookups());
-        }
         running::begin(called.dispatch.index, args.len());
-        let Err(stop) = self.call(client, out, called, args) else { return Ok(()) };
-        let stopped = self.stopped(client, out, (called.dispatch, args.slice_from(0)), &stop, mark);
-        if let (Err(_), Some(lookups)) = (stopped, lookups) {
-            self.context.statistics().restore_lookups(lookups);
+        match self.call(client, out, called, args) {
+            Ok(()) => Ok(()),
+            Err(stop) => self.stopped(client, out, (called, args.slice_from(0)), &stop, mark),
         }
-        stopped
     }
 
     /// Cuts off what a command has written that stopped, and replies its error if it failed. This is the only place where a
@@ -46,9 +41,9 @@ impl Runner {
     #[cold]
     fn stopped(
         &mut self,
-        client: &Client,
+        client: &mut Client,
         out: &mut Output,
-        (dispatch, args): (&Dispatch, Args<'_>),
+        (called, args): (Called<'_>, Args<'_>),
         stop: &Stop,
         mark: Mark,
     ) -> Result<(), Pending> {
@@ -59,11 +54,8 @@ impl Runner {
         out.truncate(mark);
         let error = match stop {
             Stop::Error(error) => error,
+            Stop::Cold if !residency::is_too_much(&mut self.accessor) => return Err(Pending::Records),
             Stop::Cold => {
-                residency::ask_for_all(&self.context, &mut self.accessor, client.db, dispatch, args);
-                if !residency::is_too_much(&mut self.accessor) {
-                    return Err(Pending::Records);
-                }
                 self.accessor.cold().forget_wanted();
                 &CommandError::TooManyCold
             }
@@ -71,13 +63,35 @@ impl Runner {
             Stop::Waiting(_) => return Err(Pending::Key),
             Stop::Unreadable if self.accessor.cold().lacks_room() => &CommandError::NoRoomForCold,
             Stop::Unreadable => &CommandError::StorageUnreadable,
-            Stop::Unplanned => {
-                debug_assert!(false, "a command uses a key that its lock plan does not hold");
-                &CommandError::StorageUnreadable
+            Stop::Unplanned if !self.accessor.reader(client.db).plan().in_unit() => {
+                return self.answer_alone(client, out, called, args);
             }
+            Stop::Unplanned => &errors::transaction::UNPLANNED,
         };
-        self.fail(client, out, dispatch, error);
+        self.fail(client, out, called.dispatch, error);
         Ok(())
+    }
+
+    /// Runs a command again that uses a key which it does not declare: alone, so that no key is outside of its unit.
+    fn answer_alone(&mut self, client: &mut Client, out: &mut Output, called: Called<'_>, args: Args<'_>) -> Result<(), Pending> {
+        let mark = out.mark();
+        self.accessor.unit().begin_alone();
+        self.context.statistics().counters.units_alone.add(1);
+        // Others have gone on while it waited for them: what has expired for them has expired for it.
+        self.now_ms = clock::unix_ms().max(self.now_ms);
+        self.accessor.unit().pass_time(self.now_ms);
+        let outcome = self.call(client, out, called, args);
+        debug_assert!(!matches!(outcome, Err(Stop::Unplanned)), "INV-LATCH-3: a unit that is alone holds every key");
+        // One that has made a key ready is ended by the caller, behind the command.
+        let ended = !self.accessor.serving().has_ready();
+        let answered = match outcome {
+            Ok(()) => Ok(()),
+            Err(stop) => self.stopped(client, out, (called, args), &stop, mark),
+        };
+        if ended {
+            self.accessor.unit().end();
+        }
+        answered
     }
 
     /// Answers a command that has failed.
@@ -99,10 +113,12 @@ impl Runner {
                 let outcome = if call.keys.tells_events() {
                     read_telling(&mut call, dispatch, handler, together)
                 } else {
+                    let mut at_hand = Ok(());
                     if together {
                         call.keys.plan().lock_shared_all(declared_keys(context, dispatch, call.args));
+                        at_hand = residency::require(dispatch, &mut call);
                     }
-                    handler(&mut call)
+                    at_hand.and_then(|()| handler(&mut call))
                 };
                 drop(call);
                 if together {
@@ -115,15 +131,12 @@ impl Runner {
                 outcome
             }
             Handler::Write(handler) => {
-                let has_cold = accessor.cold().is_possible();
                 let keys = accessor.writer(client.db);
                 let mut call = WriteCall { args, keys, reply, client, context, planned: planned.key };
                 let tells = call.keys.tells_events();
                 if !dispatch.flags.any(Flags::SELF_LOCKING) || (tells && events::latches_write(dispatch)) {
                     lock(dispatch, &mut call);
-                    if has_cold && call.client.blocking.serving.is_none() {
-                        residency::require(dispatch, &mut call)?;
-                    }
+                    residency::require(dispatch, &mut call)?;
                 }
                 let mut outcome = handler(&mut call);
                 if tells {
@@ -163,7 +176,8 @@ fn read_telling(
     } else if together {
         call.keys.plan().lock_shared_all(declared_keys(call.context, dispatch, call.args));
     }
-    let outcome = handler(call);
+    let at_hand = if together { residency::require(dispatch, call) } else { Ok(()) };
+    let outcome = at_hand.and_then(|()| handler(call));
     events::end(&mut call.keys, &outcome, true);
     outcome
 }

@@ -5,7 +5,7 @@
 
 use almandine_base::step;
 use almandine_command_spec::Access;
-use almandine_handler::{Context, Dispatch, Flags, Handler, Outcome, Stop, WriteCall};
+use almandine_handler::{Dispatch, Flags, Handler, KeyAccess, KeyCall, Outcome, Stop};
 use almandine_keyspace::{Accessor, Filled, Need, Stage};
 use almandine_resp::Args;
 
@@ -105,37 +105,38 @@ pub(crate) fn need_of(access: Access) -> Need {
     }
 }
 
-/// Makes sure that what is known of the declared keys, which are locked, is at hand. One of several may be named twice, and
-/// removed before it is looked up again: then what lies behind it is at hand, too.
-#[cold]
-pub(crate) fn require(dispatch: &Dispatch, call: &mut WriteCall<'_>) -> Outcome {
-    let args = call.args;
-    let may_repeat = dispatch.flags.any(Flags::MANY_KEYS);
-    let shape = &call.context.table.row(dispatch.index).shape;
-    let keys = || shape.keys(args.len(), |argument| args.at(argument));
-    let mut outcome = Ok(());
-    if call.context.instance.keyspace.has_waiters() && !call.keys.plan().in_unit() {
-        let db = call.keys.db();
-        let filled: Vec<Filled<'_>> = keys().map(|key| filled(db, args, key, args.len())).collect();
-        outcome = call.keys.plan().secure_waiters(&filled);
+/// Makes sure that what is known of the declared keys, which are latched, is at hand: a command of several keys meets none that is
+/// missing behind one that it has counted or changed.
+#[inline]
+pub(crate) fn require<'c, K: KeyAccess<'c>>(dispatch: &Dispatch, call: &mut KeyCall<'c, K>) -> Outcome {
+    if call.keys.reader_mut().plan().has_cold() && call.client.blocking.serving.is_none() {
+        require_cold(dispatch, call)
+    } else {
+        Ok(())
     }
-    for (position, access) in keys() {
-        let key = call.keys.key(args.at(position));
-        // All of them, so that all are read together.
-        outcome = outcome.and(call.keys.plan().require_for(key, need_of(access), may_repeat));
-    }
-    outcome.map_err(Stop::from)
 }
 
-/// Asks for all keys that a command declares which has met a record on the device, so that all are read together.
-pub(crate) fn ask_for_all(context: &Context, accessor: &mut Accessor, db: u16, dispatch: &Dispatch, args: Args<'_>) {
-    if !dispatch.flags.any(Flags::MANY_KEYS) {
-        return;
+/// A key that is written may be named twice, and removed before it is looked up again: then what lies behind it is at hand, too.
+#[cold]
+fn require_cold<'c, K: KeyAccess<'c>>(dispatch: &Dispatch, call: &mut KeyCall<'c, K>) -> Outcome {
+    let args = call.args;
+    let may_repeat = dispatch.flags.any(Flags::MANY_KEYS) && matches!(dispatch.run, Handler::Write(_));
+    let shape = &call.context.table.row(dispatch.index).shape;
+    let keys = || shape.keys(args.len(), |argument| args.at(argument));
+    let has_waiters = call.context.instance.keyspace.has_waiters();
+    let reader = call.keys.reader_mut();
+    let mut outcome = Ok(());
+    if has_waiters && !reader.plan().in_unit() {
+        let db = reader.db();
+        let filled: Vec<Filled<'_>> = keys().map(|key| filled(db, args, key, args.len())).collect();
+        outcome = reader.plan().secure_waiters(&filled);
     }
-    for (position, access) in context.table.row(dispatch.index).shape.keys(args.len(), |argument| args.at(argument)) {
-        let key = accessor.key(db, args.at(position));
-        let _ = accessor.cold().probe(key, need_of(access));
+    for (position, access) in keys() {
+        let key = reader.key(args.at(position));
+        // All of them, so that all are read together.
+        outcome = outcome.and(reader.plan().require_for(key, need_of(access), may_repeat));
     }
+    outcome.map_err(Stop::from)
 }
 
 /// A declared key, with how many elements it may get from a command or unit with `arguments` arguments.

@@ -9,3 +9,4 @@ mod expiry;
 mod limits;
 mod rig;
 mod served;
+mod unplanned;

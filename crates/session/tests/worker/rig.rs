@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use almandine_base::{Output, steps};
 use almandine_config::{Config, Startup};
-use almandine_handler::Table;
+use almandine_handler::{Command, Table};
 use almandine_instance::{Acl, Instance};
 use almandine_io::socket::Address;
 use almandine_keyspace::{Keyspace, Options};
@@ -36,12 +36,17 @@ pub(crate) fn request<S: AsRef<str>>(words: impl IntoIterator<Item = S>) -> Stri
 
 impl Rig {
     pub(crate) fn new() -> Self {
+        Self::with(&[])
+    }
+
+    /// A worker that has further commands.
+    pub(crate) fn with(commands: &'static [&'static Command]) -> Self {
         let store = almandine_store::Options { background: false, ..Default::default() };
         let keyspace = Keyspace::open(Options { store, ..Options::default() }).unwrap();
         let Ok(Startup::Run(config)) = Config::load(&["--protected-mode".to_owned(), "no".to_owned()]) else {
             panic!("a configuration")
         };
-        let table = Table::new(&[almandine_commands::COMMANDS, almandine_admin::COMMANDS].concat(), &[], &[]).unwrap();
+        let table = Table::new(&[almandine_commands::COMMANDS, almandine_admin::COMMANDS, &[commands]].concat(), &[], &[]).unwrap();
         let instance = Arc::new(Instance::new(*config, Arc::clone(&keyspace), 1, Acl::open(table.catalog()), "0".repeat(40)));
         let sessions = WorkerService::new(Arc::clone(&instance), table, keyspace.accessor().unwrap(), 0);
         Self { sessions, instance, clients: Vec::new(), next: Next::Continue }

@@ -23,10 +23,8 @@ pub(super) fn answer<'c, K: KeyAccess<'c>>(call: &mut KeyCall<'c, K>, mut sortin
     }
     let key = call.key(1);
     let mut source = call.keys.reader_mut().freeze(key)?;
-    let elements = source.elements()?;
-    let found = elements.is_some();
-    call.looked_up(key, found);
-    let Some(elements) = elements else {
+    let Some(elements) = source.elements()? else {
+        call.looked_up(key, false);
         call.reply.array(0);
         return Ok(());
     };
@@ -35,6 +33,7 @@ pub(super) fn answer<'c, K: KeyAccess<'c>>(call: &mut KeyCall<'c, K>, mut sortin
     drop(elements);
     let null = null(&call.reply);
     if sorting.unsorted && !sorting.gets_values() {
+        call.looked_up(key, true);
         let places = sorting.places(len);
         call.reply.array(places.len() * sorting.width());
         if places.len() > LARGE && call.reply.out.may_stream() {
@@ -54,6 +53,7 @@ pub(super) fn answer<'c, K: KeyAccess<'c>>(call: &mut KeyCall<'c, K>, mut sortin
     if values::count(&sorting, len) > 0 {
         source = together(keys, key, source, &mut sorting)?;
     }
+    call.context.statistics().looked_up(true);
     let mut values = Values::new(keys, call.context);
     let outcome = write(&source, &sorting, &mut values, &mut call.reply);
     call.keys.reader_mut().plan().unlock();
