@@ -60,11 +60,7 @@ impl<'w> Writer<'w> {
         if fits_inline(key.bytes.len(), value.len()) {
             return self.upsert(key, &value, put);
         }
-        let value = SharedValue::new(HeapValue::string(value));
-        Ok(match self.modify_to_replace(key)? {
-            Slot::Occupied(mut entry) => entry.replace_shared(Kind::String, value, put),
-            Slot::Vacant(entry) => entry.insert_shared(Kind::String, value, put),
-        }?)
+        Ok(self.reader.accessor.session.upsert_shared(key, SharedValue::new(HeapValue::string(value)), put)?)
     }
 
     /// Sets locked keys to strings, each with when it expires: all of them or none. Of several pairs with one key the last one

@@ -152,6 +152,23 @@ fn what_makes_nothing_ready_looks_at_no_waiter() {
     }
 }
 
+/// A large value is copied before its key is latched. MSET is the control: it copies under the latches of all keys.
+#[test]
+fn a_large_set_copies_nothing_under_its_latch() {
+    const BYTES: usize = 100_000;
+    let copied = |command: fn(usize) -> String, bytes: usize| {
+        let mut rig = Rig::new();
+        let client = rig.open();
+        let request = command(bytes);
+        rig.steps(|rig| (0..2).for_each(|_| ok(rig, client, &request)))
+    };
+    let set = |bytes: usize| request(["SET", "k", &"v".repeat(bytes)]);
+    let mset = |bytes: usize| request(["MSET", "k", &"v".repeat(bytes), "l", "v"]);
+    let (once, twice) = (copied(set, BYTES), copied(set, 2 * BYTES));
+    assert!(once < 100 && twice < 100, "{once} steps of {BYTES} bytes, {twice} of twice as many");
+    assert!(copied(mset, BYTES) >= 2 * BYTES as u64, "what is copied under a latch is counted");
+}
+
 #[test]
 fn many_paused_clients_vanish_in_linear_steps() {
     let paused = |rig: &mut Rig, count: usize| {

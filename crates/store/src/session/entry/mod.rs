@@ -27,7 +27,7 @@ use crate::session::cold::staged::{Entered, Unknown, find_latched};
 use crate::session::thread_state::ThreadState;
 use crate::shared::Shared;
 use almandine_base::object::Missing;
-use almandine_base::step;
+use almandine_base::{step, steps};
 use std::sync::Arc;
 
 /// Bytes that a value may grow by without a look at the budget.
@@ -141,9 +141,25 @@ impl Session {
     /// When the store is full, or what the key had is not at hand; then nothing has changed.
     #[inline]
     pub fn upsert(&mut self, key: Key<'_>, value: &[u8], put: Put) -> Result<(), NotSet> {
+        if !fits_inline(key.bytes.len(), value.len()) {
+            // Copied before the key is latched: under the latch a pointer changes.
+            return self.upsert_shared(key, Arc::new(HeapValue::string(value.to_vec())), put);
+        }
         Ok(match self.look_up(key, Need::Overwrite)? {
             Slot::Occupied(mut occupied) => occupied.replace(Kind::String, value, put),
             Slot::Vacant(vacant) => vacant.insert(Kind::String, value, put),
+        }?)
+    }
+
+    /// As [`Session::upsert`], of a heap value, which is not copied.
+    ///
+    /// # Errors
+    /// As for [`Session::upsert`].
+    #[inline(never)]
+    pub fn upsert_shared(&mut self, key: Key<'_>, value: SharedValue, put: Put) -> Result<(), NotSet> {
+        Ok(match self.look_up(key, Need::Overwrite)? {
+            Slot::Occupied(mut occupied) => occupied.replace_shared(Kind::String, value, put),
+            Slot::Vacant(vacant) => vacant.insert_shared(Kind::String, value, put),
         }?)
     }
 
@@ -365,7 +381,11 @@ impl Guard<'_> {
     }
 
     fn payload<'v>(&mut self, value: &'v [u8]) -> Payload<'v> {
-        if self.fits_inline(value.len()) { Payload::Inline(value) } else { self.heap_payload(value.to_vec()) }
+        if self.fits_inline(value.len()) {
+            return Payload::Inline(value);
+        }
+        steps::take(value.len());
+        self.heap_payload(value.to_vec())
     }
 
     fn heap_payload<'v>(&mut self, value: Vec<u8>) -> Payload<'v> {
