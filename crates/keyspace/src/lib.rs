@@ -29,9 +29,9 @@ pub use almandine_base::object::Missing;
 #[cfg(debug_assertions)]
 pub use almandine_store::limit_allocations;
 pub use almandine_store::{
-    Begin, Body, Change, Changes, Cold, CopyReads, Effect, EvictionOrder, EvictionPolicy, Fetch, Figures, Full, GlanceId, Kind,
-    MemoryUse, Need, Occupied, Put, ReadyKey, RemovalReason, Settings, SharedValue, Slot, Stage, Storage, TierStatistics, Totals,
-    Vacant, Work,
+    Begin, Body, Change, Changes, Cold, Concerns, CopyReads, Effect, EvictionOrder, EvictionPolicy, Fetch, Figures, Full, GlanceId,
+    Kind, MemoryUse, Need, Occupied, Put, ReadyKey, RemovalReason, Settings, SharedValue, Slot, Stage, Storage, TierStatistics,
+    Totals, Vacant, Work,
 };
 pub use blocking::queues::{Awaited, EndOfWait, WaitedKeys, Waiter, WaiterKeys};
 pub use blocking::serve_waiters::Secured;

@@ -3,6 +3,7 @@
 use almandine_base::events::Classes;
 use almandine_command_spec::{Access, Arg, CommandSpec};
 use almandine_handler::{Command, Handler, Outcome, Stop, WriteCall};
+use almandine_keyspace::Concerns;
 
 use super::access::{STREAM, change_existing, tell_miss};
 use super::delete::{Fate, IDS_ARG, policy_and_ids};
@@ -41,7 +42,7 @@ fn acknowledge(call: &mut WriteCall<'_>) -> Result<i64, Stop> {
     for id in id::all(words.iter())? {
         acknowledged += i64::from(stream.acknowledge(group, id)?);
     }
-    stream.commit_unready()?;
+    stream.commit_for(Concerns::Watchers)?;
     Ok(acknowledged)
 }
 

@@ -3,6 +3,7 @@
 use almandine_base::events::Classes;
 use almandine_command_spec::{Access, Arg, CommandSpec, Traits};
 use almandine_handler::{Command, CommandError, Handler, Options, Outcome, Stop, WriteCall, errors, help, number};
+use almandine_keyspace::Concerns;
 use almandine_keyspace::types::stream::{StreamMut, Streams};
 
 use super::access::STREAM;
@@ -191,7 +192,7 @@ fn createconsumer(call: &mut WriteCall<'_>) -> Outcome {
     if !is_known {
         stream.consumer(group, consumer)?;
     }
-    stream.commit_unready()?;
+    stream.commit_for(Concerns::Watchers)?;
     if !is_known {
         tell(call, "xgroup-createconsumer");
     }

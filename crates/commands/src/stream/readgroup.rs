@@ -7,7 +7,7 @@ use almandine_datatypes::stream::{Pending, StreamId};
 use almandine_handler::blocking::Block;
 use almandine_handler::{Command, Handler, Outcome, WriteCall, errors};
 use almandine_keyspace::types::stream::{StreamMut, Streams};
-use almandine_keyspace::{Awaited, Refusal};
+use almandine_keyspace::{Awaited, Concerns, Refusal};
 use almandine_resp::Reply;
 
 use super::access::STREAM;
@@ -136,7 +136,7 @@ fn xreadgroup(call: &mut WriteCall<'_>) -> Outcome {
             stream.count(1);
             stream.commit()?;
         } else {
-            stream.commit_unready()?;
+            stream.commit_for(Concerns::Neither)?;
         }
         if is_new {
             call.event(Classes::STREAM, "xgroup-createconsumer", key);

@@ -29,7 +29,7 @@ pub use blocking::ready_keys::ReadyKeys;
 pub use cold::{Cold, Need};
 pub use entry::{Occupied, Pair, Slot, Vacant};
 pub use heat::Heat;
-pub use notes::Notes;
+pub use notes::{Concerns, Notes};
 pub use plan::Plan;
 pub use plan::ahead::{Ahead, Expected};
 pub use scan::{Keys, Scanned};

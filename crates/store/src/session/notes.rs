@@ -36,13 +36,23 @@ pub(crate) enum Act<'a> {
     /// Nothing that lasts: another act of the same unit of work follows.
     Nothing,
     /// Elements of its value were changed, in the words of its type.
-    Edit(Kind, &'a [u8]),
-    /// Elements of its value were changed, and nothing is there now that a waiter waits for.
-    EditUnready(Kind, &'a [u8]),
+    Edit(Kind, &'a [u8], Concerns),
     /// Elements of its value have expired.
     Expire(Kind, &'a [u8]),
     /// It was made, with this record.
     Make(Record, Header),
+}
+
+/// Which clients a change of elements concerns.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Concerns {
+    /// Those that wait for the key, and those that watch it.
+    #[default]
+    All,
+    /// Those that watch it: nothing is there now that a waiter waits for.
+    Watchers,
+    /// Neither.
+    Neither,
 }
 
 impl Act<'_> {
@@ -50,7 +60,7 @@ impl Act<'_> {
     fn kind(self) -> Option<Kind> {
         match self {
             Self::Set(_, header) | Self::Write(_, header, ..) | Self::Put(_, header) | Self::Make(_, header) => Some(header.kind()),
-            Self::Edit(kind, _) | Self::EditUnready(kind, _) | Self::Expire(kind, _) => Some(kind),
+            Self::Edit(kind, ..) | Self::Expire(kind, _) => Some(kind),
             Self::Remove | Self::Nothing => None,
         }
     }
@@ -72,12 +82,14 @@ impl Shared {
     #[inline(never)]
     fn tell_change(&self, local: &mut ThreadState, wanted: u32, key: &Key<'_>, act: Act<'_>) {
         debug_assert_ne!(wanted, 0, "INV-CHANGE-1: while nobody wants to know nothing is noted");
+        let concerns = if let Act::Edit(_, _, concerns) = act { concerns } else { Concerns::All };
         if wanted & Consumer::Watch as u32 != 0
+            && concerns != Concerns::Neither
             && let Some(listener) = self.consumers.under_latch.get()
         {
             listener(key);
         }
-        if wanted & WAIT != 0 && !matches!(act, Act::EditUnready(..)) {
+        if wanted & WAIT != 0 && concerns == Concerns::All {
             self.note_ready(local, key, act.kind());
         }
         if wanted & EVENTS != 0 && matches!(act, Act::Make(..)) {
@@ -111,9 +123,7 @@ impl Shared {
                 step!(NoteExpiry, self.push(local, wanted, key, None, Effect::Put(put(&view(record, header)))));
             }
             Act::Remove => self.push(local, wanted, key, None, Effect::Remove),
-            Act::Edit(kind, edits) | Act::EditUnready(kind, edits) => {
-                self.push(local, wanted, key, None, Effect::Edit { kind, edits })
-            }
+            Act::Edit(kind, edits, _) => self.push(local, wanted, key, None, Effect::Edit { kind, edits }),
             Act::Expire(kind, elements) => self.push(local, wanted, key, None, Effect::Expire { kind, elements }),
         }
     }

@@ -4,7 +4,7 @@ use std::any::Any;
 use std::sync::Arc;
 
 use almandine_datatypes::hash::Placement;
-use almandine_store::{Full, HeapValue, Occupied, Put, Slot, fits_inline};
+use almandine_store::{Concerns, Full, HeapValue, Occupied, Put, Slot, fits_inline};
 
 use super::{Collection, Contents, Editable, downcast};
 use crate::{Accessor, Key, Refusal, Writer};
@@ -29,7 +29,7 @@ pub(in crate::types) struct Draft<'w, C: Collection> {
     /// The object in the store has changes that are not told yet.
     uncommitted: bool,
     /// Nothing is there now that a waiter waits for.
-    unready: bool,
+    concerns: Concerns,
     /// When the first element expired before all changes.
     due: Option<i64>,
     now: u64,
@@ -70,7 +70,7 @@ impl Writer<'_> {
             counted: 0,
             edits,
             uncommitted: false,
-            unready: false,
+            concerns: Concerns::All,
             due,
             now,
             placement,
@@ -163,9 +163,9 @@ impl<C: Collection> Draft<'_, C> {
         self.counted = counted;
     }
 
-    /// Says that the changes make nothing ready for waiters.
-    pub(in crate::types) fn make_unready(&mut self) {
-        self.unready = true;
+    /// Says which clients the changes concern.
+    pub(in crate::types) fn concerns(&mut self, concerns: Concerns) {
+        self.concerns = concerns;
     }
 
     /// Says that all changes together count as one.
@@ -200,7 +200,7 @@ impl<C: Collection> Draft<'_, C> {
             Slot::Vacant(_) if is_gone => return Ok(()),
             Slot::Occupied(entry) if self.stored => {
                 let edits = self.edits.take().unwrap_or_default();
-                return commit_object::<C>(entry, self.packed, self.due, &edits, self.unready);
+                return commit_object::<C>(entry, self.packed, self.due, &edits, self.concerns);
             }
             Slot::Occupied(entry) => {
                 let put = Put { edited: false, ..entry.put() };
@@ -262,7 +262,7 @@ fn commit_object<C: Collection>(
     out: &mut Vec<u8>,
     due: Option<i64>,
     edits: &[u8],
-    unready: bool,
+    concerns: Concerns,
 ) -> Result<(), Refusal> {
     out.clear();
     let packed = match entry.object().and_then(downcast::<C>) {
@@ -272,6 +272,6 @@ fn commit_object<C: Collection>(
     if packed && entry.replace(C::KIND, out, entry.put()).is_ok() {
         return Ok(());
     }
-    entry.object_changed(due, edits, unready);
+    entry.object_changed(due, edits, concerns);
     Ok(())
 }

@@ -5,8 +5,8 @@ use almandine_datatypes::stream::{Group, Pending, StreamEntry, StreamId, StreamO
 
 use super::StreamMut;
 use super::edits::StreamEdit;
-use crate::Refusal;
 use crate::types::collection::{EditBytes, Editable};
+use crate::{Concerns, Refusal};
 
 impl StreamMut<'_> {
     /// The name of a group, to be noted; empty where effects are not wanted.
@@ -36,13 +36,13 @@ impl StreamMut<'_> {
         Ok(self.edit(edit, counted, change)??)
     }
 
-    /// Commits changes that give no waiter anything to read: entries that were acknowledged, consumers that were heard of. Without
-    /// that, each of them would run the command of every waiter in vain.
+    /// Commits changes that give no waiter anything to read, as acknowledgements and new consumers. Without that, each of them
+    /// would run the command of every waiter in vain.
     ///
     /// # Errors
     /// When the store is full.
-    pub fn commit_unready(mut self) -> Result<(), Refusal> {
-        self.draft.make_unready();
+    pub fn commit_for(mut self, concerns: Concerns) -> Result<(), Refusal> {
+        self.draft.concerns(concerns);
         self.commit()
     }
 

@@ -6,6 +6,7 @@ use crate::changes::push_element;
 use crate::full::Full;
 use crate::record::heap;
 use crate::record::{Header, Kind};
+use crate::session::notes::Concerns;
 use crate::shared::consumers::Consumer;
 use almandine_base::object::Object;
 
@@ -50,12 +51,12 @@ impl Occupied<'_> {
     }
 
     /// Says that the object has changed, which had this [`Occupied::next_due`] before. `edits` say what was done, in the words
-    /// of its type, if that [is wanted](Occupied::wants_edits). `unready`: they give no waiter anything, and none is served.
-    pub fn object_changed(&mut self, due: Option<i64>, edits: &[u8], unready: bool) {
+    /// of its type, if that [is wanted](Occupied::wants_edits). `concerns`: which clients hear of it.
+    pub fn object_changed(&mut self, due: Option<i64>, edits: &[u8], concerns: Concerns) {
         debug_assert!(self.object().is_some(), "a value in its record changes as a whole");
         self.announce_elements(due);
         let kind = self.kind();
-        self.guard.say_changed(if unready { Act::EditUnready(kind, edits) } else { Act::Edit(kind, edits) });
+        self.guard.say_changed(Act::Edit(kind, edits, concerns));
     }
 
     /// When the first element expires, in milliseconds since the Unix epoch.
