@@ -19,6 +19,18 @@ pub enum Missing {
     Unplanned,
 }
 
+impl std::fmt::Display for Missing {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str(match self {
+            Self::Cold => "a record has to be read from the device first",
+            Self::Unreadable => "the device cannot give a record",
+            Self::Unplanned => "the unit of work has not latched the key",
+        })
+    }
+}
+
+impl std::error::Error for Missing {}
+
 /// Bytes are no part of an image, or not the next one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Damaged;

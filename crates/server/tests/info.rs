@@ -168,7 +168,8 @@ fn what_info_says_of_the_process_is_so() {
     let (_, after) = info(&mut client, &["memory"]);
     let used = |fields: &Fields| fields[&("Memory".to_owned(), "used_memory".to_owned())].parse::<u64>().unwrap();
     let grown = used(&after) - used(&fields);
-    assert!((20 << 20..22 << 20).contains(&grown), "{grown}");
+    // The clients that have gone gave a little back.
+    assert!(((20 << 20) - (64 << 10)..22 << 20).contains(&grown), "{grown}");
 }
 
 /// Waits until a field of the statistics has the value; says what it has otherwise.

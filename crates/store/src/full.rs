@@ -23,6 +23,17 @@ pub enum NotSet {
     Missing(Missing),
 }
 
+impl std::fmt::Display for NotSet {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Full => Full.fmt(formatter),
+            Self::Missing(missing) => missing.fmt(formatter),
+        }
+    }
+}
+
+impl std::error::Error for NotSet {}
+
 impl From<Full> for NotSet {
     fn from(_: Full) -> Self {
         Self::Full

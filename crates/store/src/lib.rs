@@ -8,7 +8,7 @@
 //! reads them. A session takes the time of a batch from its caller; the background threads read the clock.
 //! **Invariants**: INV-READ-1, INV-LATCH-1…4, INV-WHOLE-1, INV-INDEX-1…3, INV-LOG-1…2, INV-TIER-1…3, INV-FREE-1, INV-NS-1,
 //! INV-EXP-1, INV-CHANGE-1, INV-EFFECT-1, INV-SCAN-1…2 in `docs/INVARIANTS.md`.
-//! **Start reading at**: [`Store`] and [`Session`]; then the files `record.rs`, `index/mod.rs`, `log/mod.rs`, `tier/mod.rs`, in
+//! **Start reading at**: [`Store`] and [`Session`]; then the files `record/mod.rs`, `index/mod.rs`, `log/mod.rs`, `tier/mod.rs`, in
 //! which records lie; `shared/mod.rs`, what sessions share; `session/mod.rs`; `background/mod.rs`; each knows only those before
 //! it; and `examples/word_count.rs` and `examples/larger_than_memory.rs` for its use by threads that have no server around
 //! them.
@@ -22,14 +22,14 @@
 //! session.enter(0);
 //! let key = session.key(namespace, b"greeting");
 //! session.upsert(key, b"hello", Put::default())?;
-//! if let Slot::Occupied(mut entry) = session.entry(key) {
+//! if let Slot::Occupied(mut entry) = session.entry(key)? {
 //!     entry.append(b" world")?;
 //! }
 //! let mut value = Vec::new();
 //! session.read(key, |view| {
 //!     value.clear();
 //!     view.append_to(&mut value);
-//! });
+//! })?;
 //! session.leave();
 //! assert_eq!(value, b"hello world");
 //! # Ok::<(), Box<dyn std::error::Error>>(())
