@@ -35,8 +35,12 @@ pub enum Compare {
     /// Exactly, but what is a wrong syntax or a wrong number of arguments to Redis may be answered otherwise:
     /// `docs/differences.md`.
     Wider,
+    /// Exactly, but wrong arguments are an error for a missing key, too; Redis 7.0 looks for the key first.
+    Late,
+    /// [`Compare::Wider`] or [`Compare::Late`].
+    Bits,
 }
-use Compare::{Encoding, Exact, Kind, Near, Pairs, Scan, Size, Unordered, Wider};
+use Compare::{Bits, Encoding, Exact, Kind, Late, Near, Pairs, Scan, Size, Unordered, Wider};
 
 /// One line of the table.
 #[derive(Clone, Copy, Debug)]
@@ -83,8 +87,8 @@ pub const TABLE: &[Line] = &[
     // bitmap
     line(25, Exact, "SETBIT key offset (0|1|0|1|2)"),
     line(15, Exact, "GETBIT key offset"),
-    line(15, Wider, "BITCOUNT key [index index|index index BYTE|index index BIT|index]"),
-    line(20, Exact, "BITPOS key (0|1|0|1|2) [index|index index|index index BYTE|index index BIT]"),
+    line(15, Bits, "BITCOUNT key [index index|index index BYTE|index index BIT|index]"),
+    line(20, Late, "BITPOS key (0|1|0|1|2) [index|index index|index index BYTE|index index BIT]"),
     line(20, Exact, "BITOP (AND|OR|XOR) key key+"),
     line(8, Exact, "BITOP (NOT|NOT|WHAT) key key [key]"),
     line(
