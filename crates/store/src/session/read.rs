@@ -54,7 +54,8 @@ impl Session {
         }
     }
 
-    #[inline]
+    // Out of line: inlined, the key is copied within the handler's frame, and the copy waits for the stores before it.
+    #[inline(never)]
     fn read_free<R>(&self, key: Key<'_>, visit: &mut impl FnMut(&View<'_>) -> R) -> Result<Option<R>, Missing> {
         if let Some(glance) = self.local.glances.of(&key) {
             if let Some(result) = self.read_glanced(&key, glance, visit) {
