@@ -49,7 +49,7 @@ impl Figures<'_> {
             buckets_merged: read(&progress.buckets_merged),
             pages_evacuated: read(&progress.pages_evacuated),
             records_moved: read(&progress.records_moved),
-            namespaces_swept: read(&progress.namespaces_swept),
+            namespaces_swept: progress.namespaces_swept.load(Ordering::Acquire),
             buckets_swept: read(&progress.buckets_swept),
             namespaces_waiting,
             values_freed,

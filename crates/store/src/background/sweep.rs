@@ -127,7 +127,6 @@ fn end_walk(store: &Shared, session: &Session, namespaces: Vec<u16>, cold: Optio
 
 /// Nothing of these namespaces is in the index any more, but for entries that could not be read if the sweep was not `complete`.
 fn end_sweep(store: &Shared, session: &Session, namespaces: Vec<u16>, complete: bool) {
-    store.background.progress.namespaces_swept.fetch_add(namespaces.len() as u64, Ordering::Relaxed);
     for &namespace in &namespaces {
         let (records, with_expiry) = store.counters.namespace_totals(namespace);
         debug_assert!(records == 0 || store.tier.is_some(), "INV-NS-1: swept means empty");
@@ -138,6 +137,8 @@ fn end_sweep(store: &Shared, session: &Session, namespaces: Vec<u16>, complete: 
         store.counters.clear_namespace(namespace);
         store.namespaces.regions.clear(namespace);
     }
+    // Behind the counts and before the release: a namespace that counts as swept has no records, and one that does not is waiting.
+    store.background.progress.namespaces_swept.fetch_add(namespaces.len() as u64, Ordering::Release);
     // Entries of pages that cannot be read stay behind: their namespaces are not used again.
     if complete {
         store.consumers.begin_generations(&namespaces);
