@@ -4,8 +4,8 @@ use almandine_base::events::Classes;
 use almandine_command_spec::{Access, Arg, CommandSpec};
 use almandine_datatypes::stream::{Pending, StreamId, UNOWNED};
 use almandine_handler::{Command, CommandError, Handler, Options, Outcome, Stop, WriteCall, errors, number};
-use almandine_keyspace::Refusal;
 use almandine_keyspace::types::stream::{StreamMut, Streams};
+use almandine_keyspace::{Concerns, Refusal};
 use almandine_resp::Reply;
 
 use super::access::{STREAM, tell_miss};
@@ -94,16 +94,18 @@ fn xclaim(call: &mut WriteCall<'_>) -> Outcome {
     let claim = claim_options(Options::after(args, 5 + ids.len()), now)?;
     let time = claim.time.filter(|time| (0..=now).contains(time)).unwrap_or(now).unsigned_abs();
     let read = stream.look()?.groups().nth(group).map(|group| (group.last_id(), group.entries_read()));
+    let mut claimed = Claimed::default();
     if let Some((_, read)) = read.filter(|(last_id, _)| claim.last_id > *last_id) {
         stream.set_group(group, claim.last_id, read)?;
         stream.count(1);
+        claimed.changes_group = true;
     }
     let (owner, is_new) = stream.consumer(group, args.at(3))?;
-    let (array, mut len) = (reply.begin(), 0);
+    let array = reply.begin();
     for id in ids {
         let before = stream.pending(group, id)?;
         if !stream.has(id)? {
-            stream.acknowledge(group, id)?;
+            claimed.changes_group |= stream.acknowledge(group, id)?;
             continue;
         }
         // What is claimed by FORCE was delivered once.
@@ -114,23 +116,40 @@ fn xclaim(call: &mut WriteCall<'_>) -> Outcome {
         let count = claim.count.unwrap_or(if claim.ids_only { before.count } else { before.count.saturating_add(1) });
         stream.pend(group, Pending { id, time, count, owner })?;
         answer(&stream, id, claim.ids_only, reply)?;
-        len += 1;
+        claimed.entries += 1;
     }
-    finish(stream, (group, owner), len)?;
-    array.end_array(reply, len);
+    claimed.finish(stream, (group, owner))?;
+    array.end_array(reply, claimed.entries);
     if is_new {
         call.event(Classes::STREAM, "xgroup-createconsumer", key);
     }
     Ok(())
 }
 
-/// Ends a claim of this number of entries. Each counts as a change, and a consumer that got one is active.
-fn finish(mut stream: StreamMut<'_>, (group, owner): (usize, u32), claimed: usize) -> Result<(), Refusal> {
-    if claimed > 0 {
-        stream.set_active(group, owner)?;
-        stream.count(claimed as u64);
+/// What a claim has done.
+#[derive(Default)]
+struct Claimed {
+    /// Entries that have another consumer, or another time.
+    entries: usize,
+    /// Whether the group has changed otherwise: its last id, or entries that are gone are not pending any more.
+    changes_group: bool,
+}
+
+impl Claimed {
+    /// Ends the claim. Each entry counts as a change, and a consumer that got one is active. A claim of nothing only makes its
+    /// consumer known, or seen: that concerns no client, so a consumer may poll without breaking any WATCH.
+    fn finish(&self, mut stream: StreamMut<'_>, (group, owner): (usize, u32)) -> Result<(), Refusal> {
+        if self.entries > 0 {
+            stream.set_active(group, owner)?;
+            stream.count(self.entries as u64);
+        }
+        stream.commit_for(match self {
+            // An entry that is claimed with an earlier time may be what a consumer waits for.
+            Self { entries: 1.., .. } => Concerns::All,
+            Self { changes_group: true, .. } => Concerns::Watchers,
+            _ => Concerns::Neither,
+        })
     }
-    stream.commit()
 }
 
 fn answer(stream: &StreamMut<'_>, id: StreamId, id_only: bool, reply: &mut Reply<'_>) -> Result<(), Refusal> {
@@ -193,23 +212,23 @@ fn xautoclaim(call: &mut WriteCall<'_>) -> Outcome {
     let group = group_of(&stream, args.at(1), args.at(2))?;
     let (seen, next) = candidates(&stream, group, start, (count, idle_min, now))?;
     let (owner, is_new) = stream.consumer(group, args.at(3))?;
-    let mut gone = Vec::new();
+    let (mut gone, mut claimed) = (Vec::new(), Claimed::default());
     reply.array(3);
     write_id(reply, next);
-    let (array, mut len) = (reply.begin(), 0);
+    let array = reply.begin();
     for before in seen {
         if !stream.has(before.id)? {
-            stream.acknowledge(group, before.id)?;
+            claimed.changes_group |= stream.acknowledge(group, before.id)?;
             gone.push(before.id);
             continue;
         }
         let deliveries = if ids_only { before.count } else { before.count.saturating_add(1) };
         stream.pend(group, Pending { id: before.id, time: now.unsigned_abs(), count: deliveries, owner })?;
         answer(&stream, before.id, ids_only, reply)?;
-        len += 1;
+        claimed.entries += 1;
     }
-    finish(stream, (group, owner), len)?;
-    array.end_array(reply, len);
+    claimed.finish(stream, (group, owner))?;
+    array.end_array(reply, claimed.entries);
     reply.array(gone.len());
     gone.into_iter().for_each(|id| write_id(reply, id));
     if is_new {

@@ -141,8 +141,12 @@ fn what_makes_nothing_ready_looks_at_no_waiter() {
         rig.send(client, &request(words("XREADGROUP GROUP g c STREAMS s >")));
         (0..count).for_each(|_| waits(rig, &request(words("XREADGROUP GROUP g c BLOCK 0 STREAMS s >"))));
     }
-    let cases: [Case; 3] = [
+    let cases: [Case; 5] = [
         (prepare, |rig, _| assert_eq!(rig.send(0, &request(words("XACK s g 1-1"))), ":1\r\n")),
+        (prepare, |rig, _| assert_eq!(rig.send(0, &request(words("XCLAIM s g e 0 9-9"))), "*0\r\n")),
+        (prepare, |rig, _| {
+            assert_eq!(rig.send(0, &request(words("XAUTOCLAIM s g e 1000000 0"))), "*3\r\n$3\r\n0-0\r\n*0\r\n*0\r\n")
+        }),
         (prepare, |rig, _| assert_eq!(rig.send(0, &request(words("XGROUP CREATECONSUMER s g d"))), ":1\r\n")),
         (prepare, |rig, _| waits(rig, &request(words("XREADGROUP GROUP g e BLOCK 0 STREAMS s >")))),
     ];

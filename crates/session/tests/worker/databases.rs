@@ -115,6 +115,26 @@ fn watched_keys_and_swapped_databases_stay_right() {
 }
 
 #[test]
+fn a_consumer_that_is_given_nothing_changes_no_watched_stream() {
+    let mut rig = Rig::new();
+    let (client, other) = (rig.open(), rig.open());
+    ["XGROUP CREATE s g 0 MKSTREAM", "XADD s 1-1 a 1", "XREADGROUP GROUP g c STREAMS s >"].iter().for_each(|command| {
+        rig.send(other, &words(command));
+    });
+    let mut kept = |command: &str| {
+        assert_eq!(rig.send(client, &words("WATCH s")), "+OK\r\n");
+        rig.send(other, &words(command));
+        exec(&mut rig, client, &["PING"]).0 == "*1\r\n+PONG\r\n"
+    };
+    for command in ["XREADGROUP GROUP g d STREAMS s >", "XCLAIM s g e 0 9-9", "XAUTOCLAIM s g f 1000000 0"] {
+        assert!(kept(command), "{command} gives nothing");
+    }
+    for command in ["XAUTOCLAIM s g f 0 0", "XACK s g 1-1", "XADD s 2-1 a 1", "XREADGROUP GROUP g d STREAMS s >"] {
+        assert!(!kept(command), "{command} changes the stream or its group");
+    }
+}
+
+#[test]
 fn select_that_the_user_may_not_use_selects_nothing() {
     let mut rig = Rig::new();
     let (client, admin) = (rig.open(), rig.open());

@@ -89,7 +89,7 @@ pub enum Effect<'e> {
 }
 
 /// A change of one key.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Change<'c> {
     /// The namespace that the key is in. It may have been dropped since.
     pub namespace: u16,
@@ -105,6 +105,8 @@ pub struct Change<'c> {
     pub sequence: u64,
     /// Whether this is the last change of a unit of work, of which every observer sees all changes or none.
     pub ends_group: bool,
+    /// Whether only consumers of effects are told: what clients may have kept of the key is still what they would get.
+    pub effect_only: bool,
 }
 
 /// Noted changes, in their order.
@@ -125,6 +127,7 @@ struct Note {
     key: Range<usize>,
     sequence: u64,
     ends_group: bool,
+    effect_only: bool,
     effect: Option<Noted>,
 }
 
@@ -157,7 +160,7 @@ impl Changes {
 
     /// Those that consumers of keys have not been told of.
     pub fn untold(&self) -> impl Iterator<Item = Change<'_>> {
-        self.notes[self.told..].iter().map(|note| self.change(note))
+        self.notes[self.told..].iter().filter(|note| !note.effect_only).map(|note| self.change(note))
     }
 
     /// Whether there are any.
@@ -185,6 +188,7 @@ impl Changes {
             effect: note.effect.as_ref().map(|noted| self.effect(noted)),
             sequence: note.sequence,
             ends_group: note.ends_group,
+            effect_only: note.effect_only,
         }
     }
 
@@ -229,8 +233,8 @@ impl Changes {
         debug_assert_eq!(change.effect.is_some(), change.sequence != 0, "INV-EFFECT-1: each effect has its place in the order");
         let key = self.keep(change.key);
         let effect = change.effect.map(|effect| self.note(effect));
-        let Change { namespace, generation, removal, sequence, ends_group, .. } = *change;
-        self.notes.push(Note { namespace, generation, removal, key, sequence, ends_group, effect });
+        let Change { namespace, generation, removal, sequence, ends_group, effect_only, .. } = *change;
+        self.notes.push(Note { namespace, generation, removal, key, sequence, ends_group, effect_only, effect });
     }
 
     fn note(&mut self, effect: Effect<'_>) -> Noted {
@@ -284,7 +288,7 @@ mod tests {
     use super::*;
 
     fn change<'c>(namespace: u16, key: &'c [u8], effect: Option<Effect<'c>>) -> Change<'c> {
-        Change { namespace, generation: 0, key, removal: None, effect, sequence: u64::from(effect.is_some()), ends_group: false }
+        Change { namespace, key, effect, sequence: u64::from(effect.is_some()), ..Change::default() }
     }
 
     #[test]
@@ -320,6 +324,10 @@ mod tests {
             assert_eq!(shown(&changes.iter().collect::<Vec<_>>()), shown(&[all[2], removed, all[0], removed]));
             changes.clear();
         }
+        // Consumers of keys are not told of what concerns effects alone.
+        [Change { effect_only: true, ..all[5] }, all[6]].iter().for_each(|change| changes.push(change));
+        assert_eq!((shown(&changes.untold().collect::<Vec<_>>()), changes.iter().count()), (shown(&all[6..7]), 2));
+        changes.clear();
         assert_eq!(elements(&expired).collect::<Vec<_>>(), [&b"one"[..], b"", b"three"]);
         changes.push(&change(1, &[0; 1 << 20], None));
         changes.clear();

@@ -46,10 +46,10 @@ pub(crate) enum Act<'a> {
 /// Which clients a change of elements concerns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Concerns {
-    /// Those that wait for the key, and those that watch it.
+    /// Those that wait for the key, and those that watch or track it.
     #[default]
     All,
-    /// Those that watch it: nothing is there now that a waiter waits for.
+    /// Those that watch or track it: nothing is there now that a waiter waits for.
     Watchers,
     /// Neither.
     Neither,
@@ -123,14 +123,26 @@ impl Shared {
                 step!(NoteExpiry, self.push(local, wanted, key, None, Effect::Put(put(&view(record, header)))));
             }
             Act::Remove => self.push(local, wanted, key, None, Effect::Remove),
+            Act::Edit(kind, edits, Concerns::Neither) => {
+                if wanted & Consumer::Effects as u32 != 0 {
+                    let change = self.change(wanted, key, None, Effect::Edit { kind, edits });
+                    local.notes.changes.push(&Change { effect_only: true, ..change });
+                }
+            }
             Act::Edit(kind, edits, _) => self.push(local, wanted, key, None, Effect::Edit { kind, edits }),
             Act::Expire(kind, elements) => self.push(local, wanted, key, None, Effect::Expire { kind, elements }),
         }
     }
 
     fn push(&self, local: &mut ThreadState, wanted: u32, key: &Key<'_>, removal: Option<RemovalReason>, effect: Effect<'_>) {
+        let change = self.change(wanted, key, removal, effect);
+        local.notes.changes.push(&change);
+    }
+
+    /// A change with its place in the order of the key's effects, if effects are wanted.
+    fn change<'c>(&self, wanted: u32, key: &Key<'c>, removal: Option<RemovalReason>, effect: Effect<'c>) -> Change<'c> {
         let Key { namespace, bytes, hash, .. } = *key;
-        let mut change = Change { namespace, generation: 0, key: bytes, removal, effect: None, sequence: 0, ends_group: false };
+        let mut change = Change { namespace, key: bytes, removal, ..Change::default() };
         if wanted & Consumer::Effects as u32 != 0 {
             debug_assert!(
                 self.index.bucket(Index::bucket_of(hash, self.index.len())).is_latched_exclusively(),
@@ -141,7 +153,7 @@ impl Shared {
             change.sequence = self.consumers.next_sequence(hash);
             change.ends_group = step!(OneGroup, false, else true);
         }
-        local.notes.changes.push(&change);
+        change
     }
 
     /// Counts an expired record that is about to be removed, and notes it. Its bucket is latched exclusively.
@@ -175,7 +187,7 @@ impl Shared {
         let generation = if namespace == NO_NAMESPACE { 0 } else { self.consumers.generation(namespace) };
         let (effect, sequence) = (Some(Effect::Lost), self.consumers.next_database());
         let removal = Some(RemovalReason::Damaged);
-        local.notes.changes.push(&Change { namespace, generation, key: b"", removal, effect, sequence, ends_group: false });
+        local.notes.changes.push(&Change { namespace, generation, removal, effect, sequence, ..Change::default() });
     }
 
     #[inline]
@@ -352,7 +364,7 @@ impl Notes<'_> {
         if consumers.wanted() & Consumer::Effects as u32 != 0 {
             let (effect, generation) = (Some(Effect::Database(db)), consumers.generation(namespace));
             let sequence = consumers.next_database();
-            let change = Change { namespace, generation, key: b"", removal: None, effect, sequence, ends_group: false };
+            let change = Change { namespace, generation, effect, sequence, ..Change::default() };
             self.session.local.notes.changes.push(&change);
         }
     }
