@@ -1,6 +1,6 @@
 //! Running one command with every check: authentication, pause, silence, monitoring, exact timing.
 //!
-//! The fast loop of [`crate::run::execute`] makes none of them but whether the client's user may run a command; the batch goes
+//! The fast loop of [`crate::run::batch`] makes none of them but whether the client's user may run a command; the batch goes
 //! this way while any of them may matter. Cluster redirection belongs here too when it comes.
 
 use almandine_base::Output;

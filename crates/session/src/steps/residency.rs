@@ -1,7 +1,8 @@
 //! Step 4, *residency*: which records of a batch are on the device, and asking for them.
 //!
-//! Before a batch runs, all of its keys are probed and what is cold is read together. A command that writes is asked again under
-//! its latches, before it changes anything; one that reads and meets a cold record has its reply cut off.
+//! Before a batch runs, all of its keys are probed and what is cold is read together. A command that holds latches looks at its
+//! declared keys again before its handler runs, and asks for all that are cold. A read of one key holds none: if it meets a cold
+//! record, what it has replied is cut off and it runs again.
 
 use almandine_base::step;
 use almandine_command_spec::Access;
