@@ -182,14 +182,19 @@ impl Bucket {
     /// Takes the exclusive latch.
     #[inline]
     pub(crate) fn lock_exclusive(&self) {
-        written::write(SharedLine::Bucket);
-        let seen = self.control.load(Ordering::Relaxed) & !(EXCLUSIVE | SHARED_MASK);
-        if self.control.compare_exchange(seen, seen | EXCLUSIVE, Ordering::Acquire, Ordering::Relaxed).is_err() {
+        if !self.try_lock_exclusive() {
             self.lock_exclusive_contended(|| false);
         }
         debug_assert!(self.is_latched_exclusively(), "INV-LATCH-1: who writes is alone");
         // Keeps the writer's stores behind the bit, for readers that validate (pairs with the fence in `validate`).
         fence(Ordering::Release);
+    }
+
+    #[inline]
+    fn try_lock_exclusive(&self) -> bool {
+        written::write(SharedLine::Bucket);
+        let seen = self.control.load(Ordering::Relaxed) & !(EXCLUSIVE | SHARED_MASK);
+        self.control.compare_exchange(seen, seen | EXCLUSIVE, Ordering::Acquire, Ordering::Relaxed).is_ok()
     }
 
     /// Takes one shared hold.
@@ -212,9 +217,13 @@ impl Bucket {
 
     /// Takes the exclusive latch, or a shared hold, unless another holder has to be waited for and `gives_up` says so then.
     /// Whether it has it.
+    #[inline]
     pub(crate) fn lock_unless(&self, exclusive: bool, gives_up: impl FnMut() -> bool) -> bool {
-        written::write(SharedLine::Bucket);
-        let taken = if exclusive { self.lock_exclusive_contended(gives_up) } else { self.lock_shared_contended(gives_up) };
+        let taken = if exclusive {
+            self.try_lock_exclusive() || self.lock_exclusive_contended(gives_up)
+        } else {
+            self.try_lock_shared() || self.lock_shared_contended(gives_up)
+        };
         // As in [`Self::lock_exclusive`].
         fence(Ordering::Release);
         debug_assert!(!taken || self.is_latched(), "INV-LATCH-1: the hold is counted");

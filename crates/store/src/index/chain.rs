@@ -95,7 +95,7 @@ impl Index {
     }
 
     /// As [`Index::find_optimistic`], for holders of the bucket's latch.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn find_latched<'i, R>(
         &'i self,
         number: u64,

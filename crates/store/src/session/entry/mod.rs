@@ -145,9 +145,11 @@ impl Session {
             // Copied before the key is latched: under the latch a pointer changes.
             return self.upsert_shared(key, Arc::new(HeapValue::string(value.to_vec())), put);
         }
-        Ok(match self.look_up(key, Need::Overwrite)? {
-            Slot::Occupied(mut occupied) => occupied.replace(Kind::String, value, put),
-            Slot::Vacant(vacant) => vacant.insert(Kind::String, value, put),
+        // The slot is used where it lies: taken out, it is copied twice.
+        Ok(match &mut self.look_up(key, Need::Overwrite) {
+            Ok(Slot::Occupied(occupied)) => occupied.replace(Kind::String, value, put),
+            Ok(Slot::Vacant(vacant)) => vacant.fill(Kind::String, value, put),
+            Err(missing) => return Err((*missing).into()),
         }?)
     }
 
@@ -420,6 +422,12 @@ impl<'s> Vacant<'s> {
     /// When the store is full.
     #[inline]
     pub fn insert(mut self, kind: Kind, value: &[u8], put: Put) -> Result<(), Full> {
+        self.fill(kind, value, put)
+    }
+
+    /// As [`Vacant::insert`], for a caller that uses the key no further.
+    #[inline]
+    fn fill(&mut self, kind: Kind, value: &[u8], put: Put) -> Result<(), Full> {
         let payload = self.guard.payload(value);
         self.insert_payload(kind, payload, put)
     }
@@ -465,7 +473,7 @@ impl<'s> Vacant<'s> {
         self.insert_payload(kind, Payload::Heap(value), put)
     }
 
-    fn insert_payload(mut self, kind: Kind, payload: Payload<'_>, put: Put) -> Result<(), Full> {
+    fn insert_payload(&mut self, kind: Kind, payload: Payload<'_>, put: Put) -> Result<(), Full> {
         let guard = &mut self.guard;
         let written = guard.prepare(kind, payload, put, 0)?;
         if guard.link(&written, 0).is_err() {
