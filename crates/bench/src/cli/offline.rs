@@ -1,5 +1,6 @@
 //! `offline`, `online` and `load`: one run against one server.
 
+use std::io::Write as _;
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -150,5 +151,6 @@ pub(super) fn list() {
     for entry in table::TABLE {
         table.row([entry.name, entry.data.name(), entry.template]);
     }
-    println!("{table}");
+    // A reader that has seen enough closes the pipe.
+    let _ = writeln!(std::io::stdout(), "{table}");
 }

@@ -51,8 +51,7 @@ pub(super) const WIDE_TYPES: &[(&str, usize)] = &[
 ];
 
 /// Names of public types that there are too often: within a crate, as `crate::Name`, and in the product.
-pub(super) const REPEATED_NAMES: &[(&str, usize)] =
-    &[("Kind", 3), ("Options", 4), ("Run", 4), ("Set", 3), ("Value", 3), ("datatypes::Run", 2)];
+pub(super) const REPEATED_NAMES: &[(&str, usize)] = &[("Kind", 3), ("Options", 4), ("Run", 4), ("Set", 3), ("datatypes::Run", 2)];
 
 /// Assertions per hundred functions, at least, by crate. These numbers only rise, to fifty.
 pub(super) const ASSERTIONS: &[(&str, usize)] = &[("device", 20), ("epoch", 50), ("store", 50)];
