@@ -38,11 +38,19 @@ fn main() {
     let peer = Peer { remote: local.clone(), local, worker: 0, descriptor: 0 };
     let mut out = Output::new();
     let mut connection = sessions.open(1, &peer, &mut out).expect("a connection");
-    println!("{keys} keys of 16 bytes, values of 8; ns per command");
+    let hashes = keys / 10;
+    for command in (0..hashes).flat_map(|number| collections(&key(number))) {
+        out.clear();
+        sessions.receive(&mut connection, command.as_bytes(), &mut out);
+    }
+    println!("{keys} keys of 16 bytes, values of 8, and a tenth as many hashes and sorted sets of ten; ns per command");
     println!("  keyspace alone, GET: {:.1}", keyspace_alone(&mut accessor, keys, commands));
     for pipeline in [1, 16, 256] {
         let gets = pipelines(keys, pipeline, |key| format!("*2\r\n$3\r\nGET\r\n$16\r\n{key}\r\n"));
         let sets = pipelines(keys, pipeline, |key| format!("*3\r\n$3\r\nSET\r\n$16\r\n{key}\r\n$8\r\nvalue-00\r\n"));
+        let hashes = keys / 10;
+        let fields = pipelines(hashes, pipeline, |key| format!("*3\r\n$4\r\nHGET\r\n$17\r\nh{key}\r\n$2\r\nf5\r\n"));
+        let scores = pipelines(hashes, pipeline, |key| format!("*4\r\n$4\r\nZADD\r\n$17\r\nz{key}\r\n$1\r\n5\r\n$2\r\nm5\r\n"));
         let transactions = transactions(keys, pipeline);
         let pings = pipelines(keys, pipeline, |_| "*1\r\n$4\r\nPING\r\n".to_owned());
         let only = std::env::args().nth(2);
@@ -53,10 +61,12 @@ fn main() {
             time(&mut sessions, &mut connection, &mut out, inputs, (pipeline, commands))
         };
         println!(
-            "  P={pipeline}: PING {:.1}  GET {:.1}  SET {:.1}  MULTI {:.1}",
+            "  P={pipeline}: PING {:.1}  GET {:.1}  SET {:.1}  HGET {:.1}  ZADD {:.1}  MULTI {:.1}",
             run("PING", &pings),
             run("GET", &gets),
             run("SET", &sets),
+            run("HGET", &fields),
+            run("ZADD", &scores),
             run("MULTI", &transactions),
         );
     }
@@ -92,6 +102,16 @@ fn scattered(keys: usize) -> impl Iterator<Item = String> {
 fn pipelines(keys: usize, length: usize, command: impl Fn(&str) -> String) -> Vec<String> {
     let mut keys = scattered(keys);
     (0..(16_384 / length).max(1)).map(|_| keys.by_ref().take(length).map(|key| command(&key)).collect()).collect()
+}
+
+/// Commands that make a hash and a sorted set of ten elements each.
+fn collections(key: &str) -> [String; 2] {
+    let (mut hash, mut set) = (format!("HSET h{key}"), format!("ZADD z{key}"));
+    for number in 0..10 {
+        hash += &format!(" f{number} value-00");
+        set += &format!(" {number} m{number}");
+    }
+    [hash + "\r\n", set + "\r\n"]
 }
 
 /// Transactions of five GETs and five SETs each.
