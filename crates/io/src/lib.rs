@@ -20,6 +20,8 @@ pub mod memory;
 pub mod process;
 pub mod reactor;
 pub mod signal;
+#[cfg(feature = "sim")]
+pub mod sim;
 pub mod socket;
 pub mod storage;
 pub mod syslog;

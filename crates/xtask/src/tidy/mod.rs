@@ -9,6 +9,7 @@ pub(crate) mod assertions;
 pub(crate) mod circles;
 mod dependencies;
 mod documents;
+mod features;
 mod findings;
 mod functions;
 mod headers;
@@ -80,6 +81,7 @@ fn check(root: &Path) -> Result<(Vec<Problem>, Vec<Problem>), String> {
     problems.extend(mechanisms::check(&sources));
     problems.extend(mutants::check(&sources));
     problems.extend(dependencies::check(&metadata));
+    problems.extend(features::check(&metadata));
     Ok((problems, warnings))
 }
 

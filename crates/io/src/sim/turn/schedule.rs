@@ -1,0 +1,95 @@
+//! Which of the threads that can run is next: at random, by priorities that change at few points, or with one thread starved.
+
+use crate::sim::choice::{Choices, Subsystem};
+
+/// How the next thread is chosen.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Policy {
+    /// Each thread that can run is as likely.
+    #[default]
+    Random,
+    /// The thread of the highest priority; at as many steps as `changes` says, among the first `steps`, the running thread gets
+    /// the lowest one. (Burckhardt et al., "A randomized scheduler with probabilistic guarantees of finding bugs", ASPLOS 2010.)
+    Pct {
+        /// Points at which a priority changes.
+        changes: u32,
+        /// Steps that the run is expected to have.
+        steps: u64,
+    },
+    /// At random, but the thread of this name runs only when no other can, or when it could have run for [`STARVED_NS`].
+    Starve(String),
+}
+
+/// The longest time for which a thread is starved.
+pub const STARVED_NS: u64 = 10_000_000_000;
+
+/// What a scheduler may do. The default is harmless: threads switch only where they wait or yield.
+#[derive(Clone, Debug, Default)]
+pub struct Schedule {
+    /// How the next thread is chosen.
+    pub policy: Policy,
+    /// How many of a million inner points let another thread run.
+    pub inner_per_million: u32,
+    /// How many of a million points take the thread from its processor for 1 to 200 ms.
+    pub stalls_per_million: u32,
+}
+
+/// Prioritized threads of [`Policy::Pct`].
+#[derive(Debug, Default)]
+pub(super) struct Priorities {
+    step: u64,
+    /// Steps at which the running thread falls behind all others.
+    changes: Vec<u64>,
+    /// By thread; a higher one runs first.
+    priorities: Vec<u64>,
+    /// The next priority below all others.
+    lowest: u64,
+}
+
+impl Priorities {
+    pub(super) fn new(policy: &Policy, choices: &mut Choices) -> Self {
+        let Policy::Pct { changes, steps } = policy else { return Self::default() };
+        // Step 0 is never reached, so a choice of 0 changes nothing.
+        let changes = (0..*changes).map(|_| choices.below(Subsystem::Schedule, steps + 1)).collect();
+        Self { changes, lowest: u64::MAX / 2, ..Self::default() }
+    }
+
+    pub(super) fn add(&mut self, choices: &mut Choices) {
+        self.priorities.push(u64::MAX / 2 + 1 + choices.below(Subsystem::Schedule, 1 << 16));
+    }
+
+    /// The running thread comes to a point.
+    pub(super) fn step(&mut self, running: usize) {
+        self.step += 1;
+        if self.changes.contains(&self.step) {
+            self.fall_behind(running);
+        }
+    }
+
+    /// The thread runs only when no other can, until those fall behind, too.
+    pub(super) fn fall_behind(&mut self, thread: usize) {
+        self.priorities[thread] = self.lowest;
+        self.lowest -= 1;
+    }
+
+    pub(super) fn highest(&self, candidates: &[usize]) -> Option<usize> {
+        candidates.iter().copied().max_by_key(|&thread| (self.priorities[thread], std::cmp::Reverse(thread)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_change_point_puts_the_running_thread_last() {
+        let mut choices = Choices::from_seed(3);
+        let mut priorities = Priorities::new(&Policy::Pct { changes: 1, steps: 10 }, &mut choices);
+        (0..3).for_each(|_| priorities.add(&mut choices));
+        let first = priorities.highest(&[0, 1, 2]).unwrap();
+        (0..10).for_each(|_| priorities.step(first));
+        assert_ne!(priorities.highest(&[0, 1, 2]), Some(first));
+        assert_eq!(priorities.highest(&[first]), Some(first));
+        assert_eq!(priorities.highest(&[]), None);
+    }
+}

@@ -1,0 +1,196 @@
+//! A world: nodes that boot, crash and boot again, in one simulation.
+//!
+//! What survives which crash: shared mappings survive that of a process; the boot id stays until the machine boots again.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::choice::Choices;
+use super::clock::WallClock;
+use super::turn::{Schedule, SimThread, Turn};
+
+/// A node of a world.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct NodeId(pub u32);
+
+/// What ends when a node crashes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CrashKind {
+    /// The process, as by SIGKILL: the kernel keeps what was written, and shared mappings.
+    Process,
+    /// The process and the mappings, as when a container is made anew.
+    Container,
+    /// The machine, as when power fails.
+    Machine,
+}
+
+/// See the module.
+pub struct World {
+    turn: Arc<Turn>,
+    nodes: Mutex<Vec<Node>>,
+}
+
+struct Node {
+    boots: u64,
+    clock: WallClock,
+    mappings: BTreeMap<String, Arc<[AtomicU64]>>,
+}
+
+/// Ends the threads of a world, whatever happens.
+struct Ending(Arc<World>);
+
+impl Drop for Ending {
+    fn drop(&mut self) {
+        self.0.turn.end_all();
+    }
+}
+
+impl World {
+    /// Makes a world and hands it to `body`, which drives it; all threads of the world have ended when this returns.
+    pub fn enter<T>(choices: Choices, schedule: Schedule, body: impl FnOnce(&Arc<Self>) -> T) -> T {
+        let world = Arc::new(Self { turn: Turn::new(choices, schedule), nodes: Mutex::new(Vec::new()) });
+        let ending = Ending(world);
+        body(&ending.0)
+    }
+
+    /// The threads, the time, the choices and the trace.
+    #[must_use]
+    pub fn turn(&self) -> &Arc<Turn> {
+        &self.turn
+    }
+
+    /// A new machine.
+    pub fn node(&self) -> NodeId {
+        let mut nodes = self.nodes();
+        nodes.push(Node { boots: 1, clock: WallClock::default(), mappings: BTreeMap::new() });
+        NodeId(u32::try_from(nodes.len() - 1).unwrap_or(u32::MAX))
+    }
+
+    /// Starts a thread on a node; after a crash of the node, in its new process.
+    pub fn spawn<T: Send + 'static>(&self, node: NodeId, name: &str, body: impl FnOnce() -> T + Send + 'static) -> SimThread<T> {
+        self.turn.spawn(name, node.0, body)
+    }
+
+    /// Runs for some virtual time, or until nothing is left to do. See [`Turn::run`] for errors.
+    pub fn run(&self, time_ns: u64) -> Result<(), String> {
+        let until_ns = self.turn.now_ns().saturating_add(time_ns);
+        self.turn.run(until_ns)
+    }
+
+    /// The process of a node ends, and what does not survive this kind of crash is gone.
+    pub fn crash(&self, node: NodeId, kind: CrashKind) {
+        self.turn.crash(node.0);
+        let mut nodes = self.nodes();
+        let own = &mut nodes[node.0 as usize];
+        if kind != CrashKind::Process {
+            own.mappings.clear();
+        }
+        own.boots += u64::from(kind == CrashKind::Machine);
+    }
+
+    /// Changes with each boot of the machine, and is of no other one.
+    #[must_use]
+    pub fn boot_id(&self, node: NodeId) -> u128 {
+        u128::from(node.0) << 64 | u128::from(self.nodes()[node.0 as usize].boots)
+    }
+
+    /// The mapping of this name, made of zeroes when there is none; it keeps the size that it has.
+    #[must_use]
+    pub fn mapping(&self, node: NodeId, name: &str, words: usize) -> Arc<[AtomicU64]> {
+        let mut nodes = self.nodes();
+        let mappings = &mut nodes[node.0 as usize].mappings;
+        let made = || (0..words).map(|_| AtomicU64::new(0)).collect();
+        Arc::clone(mappings.entry(name.to_owned()).or_insert_with(made))
+    }
+
+    /// Sets the wall clock of a node.
+    pub fn set_clock(&self, node: NodeId, clock: WallClock) {
+        self.nodes()[node.0 as usize].clock = clock;
+    }
+
+    /// What the wall clock of a node shows: nanoseconds since the Unix epoch.
+    #[must_use]
+    pub fn unix_ns(&self, node: NodeId) -> i64 {
+        let now_ns = self.turn.now_ns();
+        self.nodes()[node.0 as usize].clock.unix_ns(now_ns)
+    }
+
+    fn nodes(&self) -> MutexGuard<'_, Vec<Node>> {
+        self.nodes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::Ordering;
+
+    use super::*;
+    use crate::sim::turn;
+
+    #[test]
+    fn mappings_and_boot_ids_survive_what_they_should() {
+        World::enter(Choices::from_seed(1), Schedule::default(), |world| {
+            let (one, other) = (world.node(), world.node());
+            let write = |value| world.mapping(one, "ring", 4)[2].store(value, Ordering::Relaxed);
+            let read = || world.mapping(one, "ring", 4)[2].load(Ordering::Relaxed);
+            let boot = world.boot_id(one);
+            assert_ne!(boot, world.boot_id(other));
+            for (kind, mapping_left, boot_left) in
+                [(CrashKind::Process, true, true), (CrashKind::Container, false, true), (CrashKind::Machine, false, false)]
+            {
+                let boot = world.boot_id(one);
+                write(7);
+                world.crash(one, kind);
+                assert_eq!((read() == 7, world.boot_id(one) == boot), (mapping_left, boot_left), "{kind:?}");
+            }
+        });
+    }
+
+    #[test]
+    fn a_crash_unwinds_the_threads_of_its_node_only() {
+        World::enter(Choices::from_seed(1), Schedule::default(), |world| {
+            let dropped = Arc::new(AtomicU64::new(0));
+            struct Held(Arc<AtomicU64>);
+            impl Drop for Held {
+                fn drop(&mut self) {
+                    // What unwinds does not wait.
+                    turn::sleep(1_000_000_000);
+                    self.0.fetch_add(1, Ordering::Relaxed);
+                }
+            }
+            let (one, other) = (world.node(), world.node());
+            let held = Held(Arc::clone(&dropped));
+            let crashed = world.spawn(one, "crashed", move || {
+                let _held = held;
+                turn::sleep(3_600_000_000_000);
+            });
+            let waits = world.spawn(other, "waits", move || (crashed.join(), turn::simulation().unwrap().now_ns()));
+            let weak = Arc::downgrade(world);
+            world.turn().at(5_000_000_000, move || weak.upgrade().unwrap().crash(one, CrashKind::Process));
+            let told = world.spawn(other, "told", move || waits.join());
+            let again = world.spawn(other, "asks", move || told.join());
+            let out = Arc::new(Mutex::new(None));
+            let slot = Arc::clone(&out);
+            let _ = world.spawn(other, "last", move || *slot.lock().unwrap() = again.join());
+            world.run(7_200_000_000_000).unwrap();
+            let (crashed, at_ns) = out.lock().unwrap().take().flatten().flatten().unwrap();
+            assert_eq!((crashed, dropped.load(Ordering::Relaxed)), (None, 1));
+            assert!((5_000_000_000..5_100_000_000).contains(&at_ns), "{at_ns}");
+            // The node boots again.
+            let restarted = Arc::clone(&dropped);
+            let _ = world.spawn(one, "again", move || restarted.fetch_add(10, Ordering::Relaxed));
+            world.run(1_000_000_000).unwrap();
+            assert_eq!(dropped.load(Ordering::Relaxed), 11);
+        });
+    }
+
+    #[test]
+    fn wall_clocks_of_nodes_differ() {
+        World::enter(Choices::from_seed(1), Schedule::default(), |world| {
+            let (one, other) = (world.node(), world.node());
+            world.set_clock(one, WallClock { offset_ns: -3_000_000_000, drift_ppm: 0 });
+            assert_eq!(world.unix_ns(other) - world.unix_ns(one), 3_000_000_000);
+        });
+    }
+}
