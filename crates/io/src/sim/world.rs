@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::choice::Choices;
 use super::clock::WallClock;
-use super::turn::{Schedule, SimThread, Turn};
+use super::turn::{self, Schedule, SimThread, Turn};
 
 /// A node of a world.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -46,10 +46,19 @@ impl Drop for Ending {
     }
 }
 
+/// The world and the node in which the calling thread runs. None when the caller is no simulated thread.
+#[must_use]
+pub fn current() -> Option<(Arc<World>, NodeId)> {
+    let turn = turn::simulation()?;
+    let node = turn::node()?;
+    Some((turn.world.get()?.upgrade()?, NodeId(node)))
+}
+
 impl World {
     /// Makes a world and hands it to `body`, which drives it; all threads of the world have ended when this returns.
     pub fn enter<T>(choices: Choices, schedule: Schedule, body: impl FnOnce(&Arc<Self>) -> T) -> T {
         let world = Arc::new(Self { turn: Turn::new(choices, schedule), nodes: Mutex::new(Vec::new()) });
+        let _ = world.turn.world.set(Arc::downgrade(&world));
         let ending = Ending(world);
         body(&ending.0)
     }
@@ -126,7 +135,6 @@ mod tests {
     use std::sync::atomic::Ordering;
 
     use super::*;
-    use crate::sim::turn;
 
     #[test]
     fn mappings_and_boot_ids_survive_what_they_should() {
@@ -182,6 +190,18 @@ mod tests {
             let _ = world.spawn(one, "again", move || restarted.fetch_add(10, Ordering::Relaxed));
             world.run(1_000_000_000).unwrap();
             assert_eq!(dropped.load(Ordering::Relaxed), 11);
+        });
+    }
+
+    #[test]
+    fn a_thread_knows_its_node() {
+        World::enter(Choices::from_seed(1), Schedule::default(), |world| {
+            let (_, other) = (world.node(), world.node());
+            let seen = Arc::new(Mutex::new(None));
+            let slot = Arc::clone(&seen);
+            let _ = world.spawn(other, "asks", move || *slot.lock().unwrap() = current().map(|(_, node)| node));
+            world.run(1_000_000_000).unwrap();
+            assert_eq!((*seen.lock().unwrap(), current().is_none()), (Some(other), true));
         });
     }
 

@@ -16,7 +16,7 @@ use std::any::Any;
 use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::thread::{self, JoinHandle};
 
 use self::baton::Baton;
@@ -24,6 +24,7 @@ pub use self::schedule::{Policy, STARVED_NS, Schedule};
 pub use self::state::{Condition, Woken};
 use self::state::{Event, State, Status};
 use super::choice::{ChoiceRecord, Choices, Subsystem};
+use super::world::World;
 
 /// The longest and the shortest stall of a thread, in nanoseconds.
 const STALL_NS: (u64, u64) = (1_000_000, 200_000_000);
@@ -44,6 +45,7 @@ pub struct Turn {
     driver: Baton,
     handles: Mutex<Vec<JoinHandle<()>>>,
     processor: Option<usize>,
+    pub(super) world: OnceLock<Weak<World>>,
 }
 
 thread_local! {
@@ -92,7 +94,7 @@ impl Turn {
         let processors = crate::thread::kept_to().unwrap_or_default();
         let processor = processors.get(NEXT.fetch_add(1, Ordering::Relaxed) % processors.len().max(1)).copied();
         let state = Mutex::new(State::new(choices, schedule));
-        Arc::new(Self { state, driver: Baton::default(), handles: Mutex::new(Vec::new()), processor })
+        Arc::new(Self { state, driver: Baton::default(), handles: Mutex::new(Vec::new()), processor, world: OnceLock::new() })
     }
 
     /// Starts a thread of a node. It runs when it is chosen.
@@ -342,6 +344,13 @@ impl Turn {
 fn current() -> Option<(Arc<Turn>, usize)> {
     let current = CURRENT.with_borrow(Clone::clone)?;
     current.thread.filter(|_| !thread::panicking()).map(|thread| (current.turn, thread))
+}
+
+/// The node on which the calling thread runs; none outside, and in an event. Also while the thread unwinds.
+pub(super) fn node() -> Option<u32> {
+    let current = CURRENT.with_borrow(Clone::clone)?;
+    let node = current.turn.lock().threads[current.thread?].node;
+    Some(node)
 }
 
 /// The simulation in which the caller runs, as a thread or as an event.
