@@ -29,8 +29,8 @@ fn main() {
     let kind = if args.get(1).is_some_and(|name| name == "epoll") { Kind::Epoll } else { Kind::Uring };
     let (depth, seconds) = (number(2, 50), number(3, 3));
     let connections = number(4, depth);
-    let file = Arc::new(open(path));
-    let blocks = file.metadata().unwrap().len() / BLOCK;
+    let file = Arc::new(almandine_io::file::File::from(open(path)));
+    let blocks = file.len().unwrap() / BLOCK;
 
     let mut reactor = Reactor::new(kind, &Arc::new(Wake::new().unwrap())).unwrap();
     let mut outbox = reactor.outbox();

@@ -1,14 +1,31 @@
-//! Files of devices: opened past the page cache, locked against other processes, holes punched.
+//! Open files: read and written by position or at their end, opened past the page cache, locked against other processes, holes
+//! punched.
 //!
-//! Only what the standard library does not do. It knows nothing of segments or of what the bytes mean.
+//! Everything here may block. It knows nothing of segments or of what the bytes mean.
 
-use std::fs::{File, OpenOptions};
-use std::io;
-use std::os::unix::fs::OpenOptionsExt;
+use std::fs::{self, OpenOptions};
+use std::io::{self, ErrorKind, Write};
+use std::os::fd::{AsRawFd, RawFd};
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 
 use rustix::fs::{FallocateFlags, FlockOperation, OFlags, SeekFrom};
 use rustix::io::Errno;
+
+/// An open file. The system closes it, and releases its lock, when it is dropped.
+#[derive(Debug)]
+pub struct File(pub(crate) Inner);
+
+#[derive(Debug)]
+pub(crate) enum Inner {
+    System(fs::File),
+}
+
+impl From<fs::File> for File {
+    fn from(file: fs::File) -> Self {
+        Self(Inner::System(file))
+    }
+}
 
 /// Opens a file for reading and writing and makes it when it is missing, readable by its owner only. `direct` passes by the
 /// page cache; then memory, offsets and lengths must be aligned to blocks.
@@ -22,71 +39,169 @@ pub fn open(path: &Path, direct: bool) -> io::Result<File> {
         OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).custom_flags(flags).open(path)
     };
     // Access times of a device's file are of no use. Only the file's owner may switch them off.
-    match open(flags | OFlags::NOATIME) {
-        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => open(flags),
+    let opened = match open(flags | OFlags::NOATIME) {
+        Err(error) if error.kind() == ErrorKind::PermissionDenied => open(flags),
         opened => opened,
-    }
-}
-
-/// Locks a file against every other open of it until this one is closed; false when another open has it.
-///
-/// # Errors
-/// When the file system cannot lock.
-pub fn lock(file: &File) -> io::Result<bool> {
-    match rustix::fs::flock(file, FlockOperation::NonBlockingLockExclusive) {
-        Ok(()) => Ok(true),
-        Err(Errno::WOULDBLOCK) => Ok(false),
-        Err(error) => Err(error.into()),
-    }
-}
-
-/// Gives the space of a range back without changing the file's length; the range reads as zeroes. False when the file system
-/// has no holes.
-pub fn punch_hole(file: &File, offset: u64, bytes: u64) -> io::Result<bool> {
-    match rustix::fs::fallocate(file, FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE, offset, bytes) {
-        Ok(()) => Ok(true),
-        Err(Errno::OPNOTSUPP | Errno::NOSYS) => Ok(false),
-        Err(error) => Err(error.into()),
-    }
-}
-
-/// The next range with data at or after `offset`, as begin and end; none when only a hole follows. A file system without holes
-/// says that everything is data. Moves the file's own position, which positioned reads and writes do not use.
-pub fn next_data(file: &File, offset: u64) -> io::Result<Option<(u64, u64)>> {
-    let begin = match rustix::fs::seek(file, SeekFrom::Data(offset)) {
-        Ok(begin) => begin,
-        Err(Errno::NXIO) => return Ok(None),
-        Err(error) => return Err(error.into()),
     };
-    let end = rustix::fs::seek(file, SeekFrom::Hole(begin))?;
-    Ok(Some((begin, end)))
+    opened.map(File::from)
+}
+
+impl File {
+    /// Reads from a position as many bytes as there are at once: 0 at the end of the file.
+    pub fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+        match &self.0 {
+            Inner::System(file) => file.read_at(buffer, offset),
+        }
+    }
+
+    /// Fills the buffer from a position.
+    ///
+    /// # Errors
+    /// `UnexpectedEof` when the file ends before.
+    pub fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
+        match &self.0 {
+            Inner::System(file) => file.read_exact_at(buffer, offset),
+        }
+    }
+
+    /// Writes at a position as many bytes as can be written at once.
+    pub fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<usize> {
+        match &self.0 {
+            Inner::System(file) => file.write_at(bytes, offset),
+        }
+    }
+
+    /// Writes all of the bytes at a position.
+    pub fn write_all_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
+        match &self.0 {
+            Inner::System(file) => file.write_all_at(bytes, offset),
+        }
+    }
+
+    /// Returns when what was written survives a crash of the machine.
+    pub fn sync_all(&self) -> io::Result<()> {
+        match &self.0 {
+            Inner::System(file) => file.sync_all(),
+        }
+    }
+
+    /// Does what [`Self::sync_all`] does, but for times and what else is not needed to read the bytes.
+    pub fn sync_data(&self) -> io::Result<()> {
+        match &self.0 {
+            Inner::System(file) => file.sync_data(),
+        }
+    }
+
+    /// Cuts the file off, or makes it longer by a hole.
+    pub fn set_len(&self, bytes: u64) -> io::Result<()> {
+        match &self.0 {
+            Inner::System(file) => file.set_len(bytes),
+        }
+    }
+
+    /// The file's length.
+    #[expect(clippy::len_without_is_empty, reason = "it asks the system, and may fail")]
+    pub fn len(&self) -> io::Result<u64> {
+        match &self.0 {
+            Inner::System(file) => Ok(file.metadata()?.len()),
+        }
+    }
+
+    /// Locks the file against every other open of it until this one is closed; false when another open has it.
+    ///
+    /// # Errors
+    /// When the file system cannot lock.
+    pub fn lock(&self) -> io::Result<bool> {
+        match &self.0 {
+            Inner::System(file) => match rustix::fs::flock(file, FlockOperation::NonBlockingLockExclusive) {
+                Ok(()) => Ok(true),
+                Err(Errno::WOULDBLOCK) => Ok(false),
+                Err(error) => Err(error.into()),
+            },
+        }
+    }
+
+    /// Gives the space of a range back without changing the file's length; the range reads as zeroes. False when the file system
+    /// has no holes.
+    pub fn punch_hole(&self, offset: u64, bytes: u64) -> io::Result<bool> {
+        match &self.0 {
+            Inner::System(file) => {
+                match rustix::fs::fallocate(file, FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE, offset, bytes) {
+                    Ok(()) => Ok(true),
+                    Err(Errno::OPNOTSUPP | Errno::NOSYS) => Ok(false),
+                    Err(error) => Err(error.into()),
+                }
+            }
+        }
+    }
+
+    /// The next range with data at or after `offset`, as begin and end; none when only a hole follows. A file system without holes
+    /// says that everything is data. Moves the file's own position, which positioned reads and writes do not use.
+    pub fn next_data(&self, offset: u64) -> io::Result<Option<(u64, u64)>> {
+        match &self.0 {
+            Inner::System(file) => {
+                let begin = match rustix::fs::seek(file, SeekFrom::Data(offset)) {
+                    Ok(begin) => begin,
+                    Err(Errno::NXIO) => return Ok(None),
+                    Err(error) => return Err(error.into()),
+                };
+                let end = rustix::fs::seek(file, SeekFrom::Hole(begin))?;
+                Ok(Some((begin, end)))
+            }
+        }
+    }
+
+    /// Gives the file the permissions of the one with this name.
+    pub(crate) fn copy_permissions(&self, from: &Path) -> io::Result<()> {
+        match &self.0 {
+            Inner::System(file) => file.set_permissions(fs::metadata(from)?.permissions()),
+        }
+    }
+
+    /// The descriptor, which is open as long as this is.
+    pub(crate) fn descriptor(&self) -> RawFd {
+        match &self.0 {
+            Inner::System(file) => file.as_raw_fd(),
+        }
+    }
+}
+
+/// At the end of a file that was opened for appending, else behind what this open has written so.
+impl Write for File {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match &mut self.0 {
+            Inner::System(file) => file.write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::FileExt;
-
     use super::*;
 
     #[test]
     fn a_lock_excludes_and_a_hole_is_found() {
         let path = std::env::temp_dir().join(format!("almandine-io-file-{}", std::process::id()));
         let (one, two) = (open(&path, false).unwrap(), open(&path, false).unwrap());
-        assert!(lock(&one).unwrap());
-        assert!(!lock(&two).unwrap());
+        assert!(one.lock().unwrap());
+        assert!(!two.lock().unwrap());
         drop(one);
-        assert!(lock(&two).unwrap());
+        assert!(two.lock().unwrap());
 
         two.write_all_at(&[1; 3 * 65536], 0).unwrap();
-        if punch_hole(&two, 65536, 65536).unwrap() {
+        if two.punch_hole(65536, 65536).unwrap() {
             let mut byte = [9];
             two.read_exact_at(&mut byte, 65536).unwrap();
             assert_eq!(byte, [0]);
-            assert_eq!(next_data(&two, 0).unwrap(), Some((0, 65536)));
-            assert_eq!(next_data(&two, 65536).unwrap(), Some((2 * 65536, 3 * 65536)));
+            assert_eq!(two.next_data(0).unwrap(), Some((0, 65536)));
+            assert_eq!(two.next_data(65536).unwrap(), Some((2 * 65536, 3 * 65536)));
         }
-        assert_eq!(next_data(&two, 3 * 65536).unwrap(), None);
-        assert_eq!(two.metadata().unwrap().len(), 3 * 65536);
+        assert_eq!(two.next_data(3 * 65536).unwrap(), None);
+        assert_eq!(two.len().unwrap(), 3 * 65536);
         std::fs::remove_file(&path).unwrap();
     }
 }

@@ -3,10 +3,13 @@
 //! What the standard library does, in one place, so that a simulator can stand in for it. For start-up, configuration and
 //! background threads: everything here may block.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+
+use crate::file::File;
+use crate::process;
 
 /// A file's bytes.
 pub fn read(path: impl AsRef<Path>) -> io::Result<Vec<u8>> {
@@ -28,12 +31,12 @@ pub fn write(path: impl AsRef<Path>, bytes: impl AsRef<[u8]>) -> io::Result<()> 
 
 /// Makes a file, or empties the one that is there.
 pub fn create(path: impl AsRef<Path>) -> io::Result<File> {
-    File::create(path)
+    fs::File::create(path).map(File::from)
 }
 
 /// Opens a file for writing at its end, and makes it when it is missing.
 pub fn append(path: impl AsRef<Path>) -> io::Result<File> {
-    OpenOptions::new().create(true).append(true).open(path)
+    OpenOptions::new().create(true).append(true).open(path).map(File::from)
 }
 
 /// Removes a file's name.
@@ -55,7 +58,7 @@ pub fn replace(file: impl AsRef<Path>, bytes: impl AsRef<[u8]>) -> io::Result<()
     let file = file.as_ref();
     let directory = file.parent().filter(|directory| !directory.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let mut name = file.file_name().unwrap_or_default().to_owned();
-    name.push(format!(".{}.tmp", std::process::id()));
+    name.push(format!(".{}.tmp", process::id()));
     let temporary = directory.join(name);
     let written = (|| {
         let mut out = create(&temporary)?;
@@ -81,7 +84,7 @@ pub fn make_directories(path: impl AsRef<Path>) -> io::Result<()> {
 
 /// Makes durable which files a directory has.
 pub fn sync_directory(path: impl AsRef<Path>) -> io::Result<()> {
-    File::open(path)?.sync_all()
+    fs::File::open(path)?.sync_all()
 }
 
 /// The names in a directory.
@@ -116,7 +119,7 @@ pub fn identity(path: impl AsRef<Path>) -> io::Result<(u64, u64)> {
 /// # Errors
 /// As the system reports them; `NotFound` when there is no other one.
 pub fn copy_permissions(from: impl AsRef<Path>, to: &File) -> io::Result<()> {
-    to.set_permissions(fs::metadata(from)?.permissions())
+    to.copy_permissions(from.as_ref())
 }
 
 #[cfg(test)]

@@ -21,6 +21,12 @@ pub fn set_oom_score_adj(score: i32) -> io::Result<()> {
     fs::write(SCORE, score.clamp(-1000, 1000).to_string())
 }
 
+/// The number by which the system knows this process.
+#[must_use]
+pub fn id() -> u32 {
+    std::process::id()
+}
+
 /// Writes to the standard output without a lock or a buffer, so that it can be done at any moment, also during a crash.
 ///
 /// # Errors

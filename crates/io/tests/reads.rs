@@ -2,7 +2,7 @@
 //! time.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
-use std::fs::{File, OpenOptions};
+use std::fs::OpenOptions;
 use std::io;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::PathBuf;
@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
 
+use almandine_io::file::File;
 use almandine_io::reactor::{Choice, Event, Kind, Outbox, Reactor, select};
 use almandine_io::storage::{BlockingSource, Buffer, ReadDone, ReadRequest, Source};
 use almandine_io::wake::Wake;
@@ -40,12 +41,12 @@ impl Blocks {
     }
 
     fn open(&self) -> Arc<File> {
-        Arc::new(File::open(&self.path).unwrap())
+        Arc::new(std::fs::File::open(&self.path).unwrap().into())
     }
 
     /// With `O_DIRECT`, where the file system has it.
     fn direct(&self) -> Option<Arc<File>> {
-        OpenOptions::new().read(true).custom_flags(libc::O_DIRECT).open(&self.path).ok().map(Arc::new)
+        OpenOptions::new().read(true).custom_flags(libc::O_DIRECT).open(&self.path).ok().map(|file| Arc::new(file.into()))
     }
 }
 
@@ -197,7 +198,7 @@ fn the_end_of_a_file_is_an_error() {
 #[test]
 fn errors_are_delivered() {
     let blocks = Blocks::new();
-    let write_only = Arc::new(OpenOptions::new().write(true).open(&blocks.path).unwrap());
+    let write_only = Arc::new(File::from(OpenOptions::new().write(true).open(&blocks.path).unwrap()));
     for kind in kinds() {
         let mut worker = Worker::new(kind);
         worker.file(0, &write_only, 0, BLOCK);
@@ -314,7 +315,7 @@ fn a_read_that_never_ends_is_cancelled() {
     let start = Instant::now();
     let (reader, writer) = io::pipe().unwrap();
     if kinds().any(|kind| kind == Kind::Uring) {
-        let file = Arc::new(File::from(std::os::fd::OwnedFd::from(reader)));
+        let file = Arc::new(File::from(std::fs::File::from(std::os::fd::OwnedFd::from(reader))));
         let mut worker = Worker::new(Kind::Uring);
         worker.file(1, &file, 0, BLOCK);
         assert!(worker.round(Duration::from_millis(10)).is_empty());

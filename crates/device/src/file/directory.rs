@@ -3,11 +3,11 @@
 //! Nothing is made, deleted or overwritten before it is certain that the directory holds only files of ours and that no other
 //! process uses it. A file system's own `lost+found` is ignored.
 
-use std::fs::File;
-use std::io::{self, ErrorKind, Read, Write};
+use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
-use almandine_io::files;
+use almandine_io::file::{self, File};
+use almandine_io::{files, process};
 
 use super::{FileOptions, OpenMode, Removed, probe_direct};
 use crate::{BLOCK_BYTES, error};
@@ -144,10 +144,11 @@ fn refuse_foreign_files(path: &Path) -> io::Result<()> {
 
 fn lock(path: &Path) -> io::Result<File> {
     let lock_path = path.join(LOCK);
-    let mut file = almandine_io::file::open(&lock_path, false).map_err(|e| error::at_path("open", &lock_path, &e))?;
-    if !almandine_io::file::lock(&file).map_err(|e| error::at_path("lock", &lock_path, &e))? {
-        let mut holder = String::new();
-        let _ = file.take(64).read_to_string(&mut holder);
+    let mut file = file::open(&lock_path, false).map_err(|e| error::at_path("open", &lock_path, &e))?;
+    if !file.lock().map_err(|e| error::at_path("lock", &lock_path, &e))? {
+        let mut holder = [0; 64];
+        let bytes = file.read_at(&mut holder, 0).unwrap_or(0);
+        let holder = String::from_utf8_lossy(&holder[..bytes]);
         let text = format!(
             "{} is in use by process {}: stop it, or choose another directory",
             path.display(),
@@ -155,7 +156,7 @@ fn lock(path: &Path) -> io::Result<File> {
         );
         return Err(io::Error::new(ErrorKind::ResourceBusy, text));
     }
-    let write = file.set_len(0).and_then(|()| writeln!(file, "{}", std::process::id()));
+    let write = file.set_len(0).and_then(|()| writeln!(file, "{}", process::id()));
     write.map_err(|e| error::at_path("write", &lock_path, &e))?;
     Ok(file)
 }

@@ -7,13 +7,12 @@
 //!
 //! The table of segments is replaced as a whole, never changed in place, so [`crate::Device::source`] takes no lock.
 
-use std::fs::File;
 use std::io;
-use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use almandine_io::file::{self, File};
 use arc_swap::ArcSwap;
 
 use crate::{BLOCK_BYTES, BlockingSource, Device, Source, error};
@@ -306,7 +305,7 @@ impl Device for FileDevice {
 /// Whether a file can be written and read past the page cache where `path` is; makes and removes that file.
 fn probe_direct(path: &Path) -> io::Result<bool> {
     let refused = |e: &io::Error| matches!(e.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::Unsupported);
-    let direct = match almandine_io::file::open(path, true) {
+    let direct = match file::open(path, true) {
         Ok(file) => !probe_transfer(&file).is_err_and(|e| refused(&e)),
         Err(e) if refused(&e) => false,
         Err(e) => return Err(error::at_path("make", path, &e)),

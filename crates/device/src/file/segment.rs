@@ -3,11 +3,12 @@
 //! The state's lock is taken by writers and discards, never for reading. A discard punches under it, so that a range is not given
 //! back after it was written anew.
 
-use std::fs::File;
 use std::io;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
+
+use almandine_io::file::{self, File};
 
 use super::locked;
 use crate::ranges::Ranges;
@@ -35,7 +36,7 @@ struct State {
 
 impl Segment {
     pub(super) fn open(index: u64, path: PathBuf, direct: bool) -> io::Result<Self> {
-        let file = almandine_io::file::open(&path, direct).map_err(|e| error::at_path("open", &path, &e))?;
+        let file = file::open(&path, direct).map_err(|e| error::at_path("open", &path, &e))?;
         Ok(Self { index, path, file: Arc::new(file), state: Mutex::default(), dirty: AtomicBool::new(false) })
     }
 
@@ -52,9 +53,7 @@ impl Segment {
         let block = BLOCK_BYTES as u64;
         let mut state = locked(&self.state);
         let mut from = 0;
-        while let Some((begin, end)) =
-            almandine_io::file::next_data(&self.file, from).map_err(|e| error::at_path("look for data in", &self.path, &e))?
-        {
+        while let Some((begin, end)) = self.file.next_data(from).map_err(|e| error::at_path("look for data in", &self.path, &e))? {
             debug_assert!(from <= begin && begin < end, "data is found in ascending order");
             state.held.insert(begin / block * block, end.next_multiple_of(block));
             from = end;
@@ -131,8 +130,7 @@ impl Segment {
     fn punch(&self, begin: u64, end: u64) -> io::Result<bool> {
         debug_assert!(begin < end && begin.is_multiple_of(BLOCK_BYTES as u64), "holes are whole blocks");
         self.dirty.store(true, Ordering::Release);
-        almandine_io::file::punch_hole(&self.file, begin, end - begin)
-            .map_err(|e| error::at_path("give back space of", &self.path, &e))
+        self.file.punch_hole(begin, end - begin).map_err(|e| error::at_path("give back space of", &self.path, &e))
     }
 
     /// Whether nothing is held.

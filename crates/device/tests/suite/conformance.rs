@@ -48,7 +48,7 @@ pub(crate) fn expect(device: &dyn Device, offset: u64, bytes: u64, generation: u
 /// Reads as a worker does.
 pub(crate) fn read_source(device: &dyn Device, offset: u64, buffer: &mut [u8]) -> std::io::Result<()> {
     match device.source(offset, buffer.len())? {
-        Source::File { file, offset } => std::os::unix::fs::FileExt::read_exact_at(&*file, buffer, offset),
+        Source::File { file, offset } => file.read_exact_at(buffer, offset),
         Source::Blocking { source, offset } => source.read_at(offset, buffer),
     }
 }

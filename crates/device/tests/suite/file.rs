@@ -64,7 +64,7 @@ fn segments_come_and_go() {
     assert_eq!(segments(scratch.path()), ["000000000000.segment", "000000000009.segment"]);
     let almandine_device::Source::File { file, offset } = source else { panic!("a file's source is the file") };
     let mut buffer = almandine_io::storage::Buffer::new(4096);
-    std::os::unix::fs::FileExt::read_exact_at(&*file, &mut buffer, offset).unwrap();
+    file.read_exact_at(&mut buffer, offset).unwrap();
     assert!(buffer[..] == filled(23 * BLOCK, BLOCK, 0)[..]);
     expect_nothing(&device, 23 * BLOCK, BLOCK);
 }

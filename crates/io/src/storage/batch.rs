@@ -4,8 +4,6 @@
 //! turn. Nothing is left in flight when [`BatchReader::read`] returns, so the buffers are the caller's all the time.
 
 use std::io;
-use std::os::fd::AsRawFd;
-use std::os::unix::fs::FileExt;
 use std::time::Duration;
 
 use io_uring::{IoUring, opcode, types};
@@ -125,7 +123,7 @@ fn submit_group(ring: &mut IoUring, group: &mut [BatchRead]) -> u64 {
             continue;
         };
         let len = u32::try_from(read.buffer.len()).unwrap_or(u32::MAX);
-        let entry = opcode::Read::new(types::Fd(file.as_raw_fd()), read.buffer.as_mut_ptr(), len)
+        let entry = opcode::Read::new(types::Fd(file.descriptor()), read.buffer.as_mut_ptr(), len)
             .offset(*offset)
             .build()
             .user_data(index as u64);
@@ -163,7 +161,7 @@ mod tests {
         let path = std::env::temp_dir().join(format!("almandine-batch-{name}-{}", std::process::id()));
         let bytes: Vec<u8> = (0..blocks).flat_map(|block| [block as u8; BLOCK_BYTES]).collect();
         std::fs::write(&path, bytes).unwrap();
-        let file = Arc::new(std::fs::File::open(&path).unwrap());
+        let file = Arc::new(std::fs::File::open(&path).unwrap().into());
         let read = |block: u64| {
             let source = Source::File { file: Arc::clone(&file), offset: block * BLOCK_BYTES as u64 };
             BatchRead::new(source, Buffer::new(BLOCK_BYTES))
@@ -221,7 +219,7 @@ mod tests {
         let blocks = 200u64;
         let bytes: Vec<u8> = (0..blocks).flat_map(|block| [block as u8; BLOCK_BYTES]).collect();
         std::fs::write(&path, bytes).unwrap();
-        let file = Arc::new(std::fs::File::open(&path).unwrap());
+        let file = Arc::new(std::fs::File::open(&path).unwrap().into());
         let read = |block: u64| {
             let source = Source::File { file: Arc::clone(&file), offset: block * BLOCK_BYTES as u64 };
             BatchRead::new(source, Buffer::new(BLOCK_BYTES))

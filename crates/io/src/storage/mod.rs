@@ -6,9 +6,10 @@
 //!
 //! Writes are not here: they belong to background threads, which may block.
 
-use std::fs::File;
 use std::io;
 use std::sync::Arc;
+
+use crate::file::File;
 
 pub use batch::{BatchRead, BatchReader};
 pub use buffer::{BLOCK_BYTES, Buffer, BufferPool};

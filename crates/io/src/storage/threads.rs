@@ -7,9 +7,7 @@
 //! its way. So a burst of reads costs one wake, and no thread polls. Requests own their memory: a reactor may be dropped while
 //! threads still read for it.
 
-use std::fs::File;
 use std::io;
-use std::os::unix::fs::FileExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering, fence};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -17,6 +15,7 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use crossbeam_queue::SegQueue;
 
 use super::{ReadDone, ReadRequest, Source};
+use crate::file::File;
 use crate::wake::Wake;
 
 /// Threads that read files: enough to keep a device busy, few enough to have no part in the memory of the process.

@@ -7,7 +7,6 @@
 //! *straight*, where they are consumed and answered from where the reads end.
 
 use std::collections::HashMap;
-use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::path::PathBuf;
@@ -17,6 +16,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use almandine_base::Output;
+use almandine_io::file::File;
 use almandine_io::reactor::Kind;
 use almandine_io::socket::{Address, bind};
 use almandine_io::storage::{BlockingSource, BufferPool, ReadDone, ReadRequest, Source};
@@ -208,7 +208,7 @@ impl Server {
         let path = std::env::temp_dir().join(name);
         let bytes: Vec<u8> = (0..BLOCKS).flat_map(|block| block.to_le_bytes().repeat(BLOCK as usize / 8)).collect();
         std::fs::write(&path, &bytes[..bytes.len() - 10]).unwrap();
-        let file = Arc::new(File::open(&path).unwrap());
+        let file = Arc::new(File::from(std::fs::File::open(&path).unwrap()));
         let listener = bind(&["127.0.0.1"], 0, 511).unwrap().remove(0);
         let Address::Ip(address) = *listener.address() else { panic!("not a TCP server") };
         let endpoints = vec![Arc::new(Endpoint { listener: Arc::new(listener), transport: None })];

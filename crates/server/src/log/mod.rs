@@ -5,7 +5,6 @@
 
 mod line;
 
-use std::fs::File;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -13,6 +12,7 @@ use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
 
 use almandine_config::Settings;
 use almandine_config::choices::{Choice, Facility, LogFormat, LogLevel, LogTimestamp};
+use almandine_io::file::File;
 use almandine_io::syslog::{self, Severity, Syslog};
 use almandine_io::{clock, process};
 use tracing::span::{Attributes, Id, Record};

@@ -8,14 +8,13 @@
 //! know how to go on.
 
 use std::collections::VecDeque;
-use std::fs::File;
 use std::io;
-use std::os::fd::AsRawFd;
 use std::sync::Arc;
 
 use io_uring::types::Fd;
 use io_uring::{Submitter, opcode, squeue};
 
+use crate::file::File;
 use crate::storage::arena;
 use crate::storage::{Buffer, ReadDone, ReadRequest, Source};
 
@@ -105,7 +104,7 @@ impl Reads {
         }
         let mut read = self.waiting.pop_front()?;
         let len = u32::try_from(read.buffer.len()).unwrap_or(u32::MAX);
-        let fd = Fd(read.file.as_raw_fd());
+        let fd = Fd(read.file.descriptor());
         let base = read.buffer.as_mut_ptr();
         let submission = match read.buffer.arena().filter(|&arena| self.arenas.have(arena, submitter)) {
             Some(arena) => opcode::ReadFixed::new(fd, base, len, arena).offset(read.offset).build(),
