@@ -29,10 +29,8 @@ impl Wake {
         // The write fails only when the counter is full, and then the reader is awake already.
         let _ = rustix::io::write(&self.event, &1_u64.to_ne_bytes());
     }
-}
 
-impl AsFd for Wake {
-    fn as_fd(&self) -> BorrowedFd<'_> {
+    pub(crate) fn fd(&self) -> BorrowedFd<'_> {
         self.event.as_fd()
     }
 }

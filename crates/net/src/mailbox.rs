@@ -12,6 +12,7 @@ use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering, fence};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use almandine_io::socket::Descriptor;
 use almandine_io::wake::Wake;
 use crossbeam_queue::SegQueue;
 use crossbeam_utils::CachePadded;
@@ -42,7 +43,7 @@ pub(crate) enum Mail<M> {
 
 /// An accepted connection on its way to its worker.
 pub(crate) struct Accepted {
-    pub(crate) descriptor: std::os::fd::OwnedFd,
+    pub(crate) descriptor: Descriptor,
     pub(crate) origin: Arc<Origin>,
 }
 

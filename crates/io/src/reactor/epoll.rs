@@ -59,7 +59,7 @@ struct WatchedSocket {
 impl Epoll {
     pub(super) fn new(wake: &Arc<Wake>) -> io::Result<Self> {
         let descriptor = epoll::create(epoll::CreateFlags::CLOEXEC)?;
-        epoll::add(&descriptor, wake, data(WAKE), EventFlags::IN | EventFlags::ET)?;
+        epoll::add(&descriptor, wake.fd(), data(WAKE), EventFlags::IN | EventFlags::ET)?;
         Ok(Self {
             descriptor,
             ready: Vec::with_capacity(EVENTS_MAX),
@@ -76,7 +76,7 @@ impl Epoll {
     }
 
     pub(super) fn listen(&mut self, index: u32, listener: &Arc<Listener>) -> io::Result<()> {
-        epoll::add(&self.descriptor, listener, data(listener_token(index)), EventFlags::IN | EventFlags::EXCLUSIVE)?;
+        epoll::add(&self.descriptor, listener.fd(), data(listener_token(index)), EventFlags::IN | EventFlags::EXCLUSIVE)?;
         self.listeners.push((index, Arc::clone(listener)));
         Ok(())
     }
@@ -84,20 +84,20 @@ impl Epoll {
     pub(super) fn stop_listening_on(&mut self, index: u32) {
         if let Some(position) = self.listeners.iter().position(|(known, _)| *known == index) {
             let (_, listener) = self.listeners.swap_remove(position);
-            let _ = epoll::delete(&self.descriptor, &listener);
+            let _ = epoll::delete(&self.descriptor, listener.fd());
             self.stragglers.take(index, &listener);
         }
     }
 
     pub(super) fn stop_listening(&mut self) {
         for (_, listener) in self.listeners.drain(..) {
-            let _ = epoll::delete(&self.descriptor, &listener);
+            let _ = epoll::delete(&self.descriptor, listener.fd());
         }
     }
 
     pub(super) fn add(&mut self, token: Token, stream: &Stream) -> io::Result<()> {
         let flags = flags_of(Interest::Data);
-        epoll::add(&self.descriptor, stream, data(token), flags)?;
+        epoll::add(&self.descriptor, stream.fd(), data(token), flags)?;
         *at_place(&mut self.sockets, token.place) =
             WatchedSocket { generation: token.generation, flags, stream: Some(stream.clone()) };
         Ok(())
@@ -114,7 +114,7 @@ impl Epoll {
     pub(super) fn remove(&mut self, token: Token) {
         let Some(socket) = socket(&mut self.sockets, token) else { return };
         if let Some(stream) = socket.stream.take() {
-            let _ = epoll::delete(&self.descriptor, &stream);
+            let _ = epoll::delete(&self.descriptor, stream.fd());
         }
     }
 
@@ -192,14 +192,14 @@ impl Epoll {
         let (_, listener) = self.listeners.get(position)?;
         while self.accepts < ACCEPTS_MAX {
             self.accepts += 1;
-            match rustix::net::accept_with(listener, SocketFlags::CLOEXEC) {
+            match rustix::net::accept_with(listener.fd(), SocketFlags::CLOEXEC) {
                 Ok(descriptor) => {
                     self.current = Some((token, EventFlags::IN));
-                    return Some(Event::Accepted { listener: index, descriptor });
+                    return Some(Event::Accepted { listener: index, descriptor: descriptor.into() });
                 }
                 Err(Errno::AGAIN) => return None,
                 Err(Errno::MFILE | Errno::NFILE | Errno::NOBUFS | Errno::NOMEM) => {
-                    let _ = epoll::delete(&self.descriptor, listener);
+                    let _ = epoll::delete(&self.descriptor, listener.fd());
                     self.listeners.swap_remove(position);
                     return Some(Event::AcceptFailed { listener: index });
                 }
@@ -217,7 +217,7 @@ impl Epoll {
             && let Some(stream) = &socket.stream
         {
             socket.flags = flags;
-            epoll::modify(&self.descriptor, stream, data(token), flags)?;
+            epoll::modify(&self.descriptor, stream.fd(), data(token), flags)?;
         }
         Ok(())
     }

@@ -1,5 +1,6 @@
 //! What a reactor and its owner tell each other: which connection, what to watch on it, what happened.
 
+use crate::socket::Descriptor;
 use crate::storage::ReadDone;
 
 /// A connection as its reactor knows it. The generation tells a place's successive tenants apart.
@@ -39,7 +40,7 @@ pub enum Event<'a> {
         /// Index given to [`Reactor::listen`].
         listener: u32,
         /// The new connection.
-        descriptor: std::os::fd::OwnedFd,
+        descriptor: Descriptor,
     },
     /// The listener is off until it is given to [`Reactor::listen`] again: the process has no descriptors or memory.
     AcceptFailed {

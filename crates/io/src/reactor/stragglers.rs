@@ -4,14 +4,13 @@
 //! accepts, no other thread is woken, and the connection would wait until the next one comes. So a reactor that leaves a
 //! listener accepts what waits there, after the kernel has stopped waking it.
 
-use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use super::Event;
-use crate::socket::Listener;
+use crate::socket::{Descriptor, Listener};
 
 #[derive(Default)]
-pub(super) struct Stragglers(Vec<(u32, OwnedFd)>);
+pub(super) struct Stragglers(Vec<(u32, Descriptor)>);
 
 impl Stragglers {
     /// Accepts the connections that wait now. One that the system refuses is left to the other reactors.

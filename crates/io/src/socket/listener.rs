@@ -9,7 +9,7 @@ use std::path::Path;
 
 use socket2::{Domain, Protocol, SockAddr, SockRef, Socket, Type};
 
-use super::Address;
+use super::{Address, Descriptor};
 
 /// A socket that listens.
 #[derive(Debug)]
@@ -89,9 +89,9 @@ impl Listener {
     ///
     /// # Errors
     /// When the process has no descriptors left.
-    pub fn accept(&self) -> io::Result<Option<OwnedFd>> {
+    pub fn accept(&self) -> io::Result<Option<Descriptor>> {
         match rustix::net::accept_with(&self.socket, rustix::net::SocketFlags::CLOEXEC) {
-            Ok(descriptor) => Ok(Some(descriptor)),
+            Ok(descriptor) => Ok(Some(descriptor.into())),
             Err(rustix::io::Errno::AGAIN | rustix::io::Errno::INTR | rustix::io::Errno::CONNABORTED) => Ok(None),
             Err(error) => Err(error.into()),
         }
@@ -107,16 +107,14 @@ impl Listener {
         SockRef::from(&self.socket)
     }
 
+    pub(crate) fn fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+
     /// What it is bound to, with the port that the kernel chose.
     #[must_use]
     pub fn address(&self) -> &Address {
         &self.address
-    }
-}
-
-impl AsFd for Listener {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.socket.as_fd()
     }
 }
 

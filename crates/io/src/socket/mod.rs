@@ -7,7 +7,7 @@
 use std::fmt;
 use std::io::{self, IoSlice};
 use std::net::SocketAddr;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::os::fd::BorrowedFd;
 use std::path::PathBuf;
 use std::rc::Rc;
 use std::time::Duration;
@@ -15,8 +15,10 @@ use std::time::Duration;
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags, Shutdown};
 
+pub use descriptor::Descriptor;
 pub use listener::{ListenOptions, Listener, bind, bind_one, set_group, set_mode};
 
+mod descriptor;
 mod listener;
 
 /// Where a socket is bound or connected to.
@@ -41,20 +43,20 @@ impl fmt::Display for Address {
 /// A connected stream socket of one worker.
 #[derive(Clone, Debug)]
 pub struct Stream {
-    descriptor: Rc<OwnedFd>,
+    descriptor: Rc<Descriptor>,
 }
 
 impl Stream {
     /// Takes over a connected descriptor.
     #[must_use]
-    pub fn new(descriptor: OwnedFd) -> Self {
+    pub fn new(descriptor: Descriptor) -> Self {
         Self { descriptor: Rc::new(descriptor) }
     }
 
     /// The descriptor's number, for `CLIENT LIST` and submissions.
     #[must_use]
-    pub fn number(&self) -> RawFd {
-        self.descriptor.as_raw_fd()
+    pub fn number(&self) -> i32 {
+        self.descriptor.number()
     }
 
     /// Sends what the kernel takes at once; zero when it takes nothing now.
@@ -62,7 +64,7 @@ impl Stream {
     /// # Errors
     /// When the connection is broken.
     pub fn send(&self, bytes: &[u8]) -> io::Result<usize> {
-        sent(rustix::net::send(&*self.descriptor, bytes, SendFlags::DONTWAIT | SendFlags::NOSIGNAL))
+        sent(rustix::net::send(self.fd(), bytes, SendFlags::DONTWAIT | SendFlags::NOSIGNAL))
     }
 
     /// Like [`Stream::send`] for several slices in one system call.
@@ -71,7 +73,7 @@ impl Stream {
     /// When the connection is broken.
     pub fn send_slices(&self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
         let mut control = SendAncillaryBuffer::default();
-        sent(rustix::net::sendmsg(&*self.descriptor, slices, &mut control, SendFlags::DONTWAIT | SendFlags::NOSIGNAL))
+        sent(rustix::net::sendmsg(self.fd(), slices, &mut control, SendFlags::DONTWAIT | SendFlags::NOSIGNAL))
     }
 
     /// Receives what is there: `Ok(None)` when nothing is, `Ok(Some(0))` at the end of the stream.
@@ -79,7 +81,7 @@ impl Stream {
     /// # Errors
     /// When the connection is broken.
     pub fn receive(&self, buffer: &mut [u8]) -> io::Result<Option<usize>> {
-        match rustix::net::recv(&*self.descriptor, buffer, RecvFlags::DONTWAIT) {
+        match rustix::net::recv(self.fd(), buffer, RecvFlags::DONTWAIT) {
             Ok((count, _)) => Ok(Some(count)),
             Err(Errno::AGAIN | Errno::INTR) => Ok(None),
             Err(error) => Err(error.into()),
@@ -88,12 +90,12 @@ impl Stream {
 
     /// Ends our direction of the stream after what was sent. A socket that is gone already is no error.
     pub fn finish(&self) {
-        let _ = rustix::net::shutdown(&*self.descriptor, Shutdown::Write);
+        let _ = rustix::net::shutdown(self.fd(), Shutdown::Write);
     }
 
     /// Asks the kernel not to wait for more data before it sends. Unix sockets have no such delay.
     pub fn set_no_delay(&self) {
-        let _ = rustix::net::sockopt::set_tcp_nodelay(&*self.descriptor, true);
+        let _ = rustix::net::sockopt::set_tcp_nodelay(self.fd(), true);
     }
 
     /// Probes a silent peer after `idle`, then three times every third of it, as Redis does; zero turns probes off.
@@ -101,7 +103,8 @@ impl Stream {
     /// # Errors
     /// When the kernel refuses an option.
     pub fn set_keepalive(&self, idle: Duration) -> io::Result<()> {
-        let socket = socket2::SockRef::from(&*self.descriptor);
+        let descriptor = self.fd();
+        let socket = socket2::SockRef::from(&descriptor);
         if idle.is_zero() {
             return socket.set_keepalive(false);
         }
@@ -115,27 +118,25 @@ impl Stream {
     /// # Errors
     /// When the kernel refuses the option.
     pub fn set_send_buffer(&self, bytes: usize) -> io::Result<()> {
-        socket2::SockRef::from(&*self.descriptor).set_send_buffer_size(bytes)
+        socket2::SockRef::from(&self.fd()).set_send_buffer_size(bytes)
     }
 
     /// The peer's address; `None` for a Unix socket or a peer that is gone.
     #[must_use]
     pub fn peer(&self) -> Option<SocketAddr> {
-        let address = rustix::net::getpeername(&*self.descriptor).ok()??;
+        let address = rustix::net::getpeername(self.fd()).ok()??;
         SocketAddr::try_from(address).ok()
     }
 
     /// Our own address; `None` for a Unix socket.
     #[must_use]
     pub fn local(&self) -> Option<SocketAddr> {
-        let address = rustix::net::getsockname(&*self.descriptor).ok()?;
+        let address = rustix::net::getsockname(self.fd()).ok()?;
         SocketAddr::try_from(address).ok()
     }
-}
 
-impl AsFd for Stream {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.descriptor.as_fd()
+    pub(crate) fn fd(&self) -> BorrowedFd<'_> {
+        self.descriptor.fd()
     }
 }
 

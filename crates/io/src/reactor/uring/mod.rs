@@ -14,7 +14,7 @@
 //! under way is bounded, so neither a round's submissions nor its completions can keep the sockets waiting for long.
 
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -25,7 +25,7 @@ use super::event::{End, Event, Interest, Token, at_place};
 use super::outbox::{Outbox, Ticket};
 use super::stragglers::Stragglers;
 use crate::clock;
-use crate::socket::{Listener, Stream};
+use crate::socket::{Descriptor, Listener, Stream};
 use crate::storage::threads;
 use crate::storage::{ReadRequest, Source};
 use crate::wake::Wake;
@@ -143,7 +143,7 @@ impl Uring {
     pub(super) fn probe(&mut self) -> io::Result<()> {
         use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
         let (ours, theirs) = socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
-        let stream = Stream::new(ours);
+        let stream = Stream::new(ours.into());
         stream.set_send_buffer(4096)?;
         let mut outbox = Outbox::gathering();
         let token = |place| Token { place, generation: 1 };
@@ -158,7 +158,7 @@ impl Uring {
             unsent += rest.rest.len();
         }
         drop(stream);
-        let received = Stream::new(theirs);
+        let received = Stream::new(theirs.into());
         let mut buffer = vec![0; 8 * 16 * 1024];
         let mut sent = 0;
         while let Some(count @ 1..) = received.receive(&mut buffer)? {
@@ -172,7 +172,7 @@ impl Uring {
 
     pub(super) fn listen(&mut self, index: u32, listener: &Arc<Listener>) -> io::Result<()> {
         self.listeners.push((index, Arc::clone(listener)));
-        self.arm_accept(index, listener.as_fd().as_raw_fd())
+        self.arm_accept(index, listener.fd().as_raw_fd())
     }
 
     pub(super) fn stop_listening_on(&mut self, index: u32) {
@@ -379,7 +379,7 @@ impl Uring {
     fn accepted(&mut self, index: u32, result: i32, flags: u32) -> Option<Event<'static>> {
         let position = self.listeners.iter().position(|(known, _)| *known == index);
         // SAFETY: a completed accept hands a new descriptor over; there is no other owner.
-        let descriptor = (result >= 0).then(|| unsafe { OwnedFd::from_raw_fd(result) });
+        let descriptor = (result >= 0).then(|| Descriptor::from(unsafe { OwnedFd::from_raw_fd(result) }));
         let Some(position) = position else {
             if !cqueue::more(flags)
                 && let Some(place) = self.leaving_listeners.iter().position(|(leaving, _)| *leaving == index)
@@ -391,7 +391,7 @@ impl Uring {
         };
         if !cqueue::more(flags) {
             let exhausted = matches!(-result, libc::EMFILE | libc::ENFILE | libc::ENOBUFS | libc::ENOMEM);
-            let fd = self.listeners[position].1.as_fd().as_raw_fd();
+            let fd = self.listeners[position].1.fd().as_raw_fd();
             if exhausted || self.arm_accept(index, fd).is_err() {
                 self.listeners.swap_remove(position);
                 if descriptor.is_none() {
@@ -447,7 +447,7 @@ impl Uring {
     }
 
     fn arm_wake(&mut self) -> io::Result<()> {
-        let fd = Fd(self.wake.as_fd().as_raw_fd());
+        let fd = Fd(self.wake.fd().as_raw_fd());
         let submission = opcode::PollAdd::new(fd, u32::from(libc::POLLIN.cast_unsigned())).multi(true).build();
         self.push(submission.user_data(data(kind::WAKE, Token { place: 0, generation: 0 })))
     }
