@@ -8,7 +8,7 @@
 //! again; no password is kept, only its hash, and hashes are compared in constant time.
 //! **Start reading at**: [`User::apply`], then [`Selector`].
 
-#![cfg_attr(not(test), deny(clippy::disallowed_methods))]
+#![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_types))]
 
 mod catalog;
 mod commands;

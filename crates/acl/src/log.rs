@@ -1,7 +1,9 @@
 //! The ACL log: what users were denied lately, equal events together.
 
 use std::collections::VecDeque;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::PoisonError;
+
+use almandine_io::sync::{Mutex, MutexGuard};
 
 /// Equal events within this time are one entry.
 const GROUPED_MS_MAX: i64 = 60_000;

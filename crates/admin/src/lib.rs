@@ -6,7 +6,7 @@
 //! **Invariants**: as in `commands`. A handler that waits does so outside the batch's epoch.
 //! **Start reading at**: [`COMMANDS`], then the topic's file.
 
-#![cfg_attr(not(test), deny(clippy::disallowed_methods))]
+#![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_types))]
 
 mod acl;
 mod client;

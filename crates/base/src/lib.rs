@@ -7,7 +7,7 @@
 //! **Invariants**: an output's attachments are in ascending order of their offsets, which lie within its bytes.
 //! **Start reading at**: [`limits`], then [`output`].
 
-#![cfg_attr(not(test), deny(clippy::disallowed_methods))]
+#![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_types))]
 
 pub mod events;
 pub mod limits;

@@ -9,7 +9,7 @@
 //! says so.
 //! **Start reading at**: [`spec`], then [`arg`], then [`shape`].
 
-#![cfg_attr(not(test), deny(clippy::disallowed_methods))]
+#![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_types))]
 
 pub mod arg;
 pub mod category;

@@ -64,7 +64,7 @@
 //!   is large.
 //! - A read command with several keys sees all of them as of one moment: the session latches them shared.
 
-#![cfg_attr(not(test), deny(clippy::disallowed_methods))]
+#![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_types))]
 
 pub mod bitmap;
 pub mod etag;

@@ -5,8 +5,9 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, PoisonError};
 
+use almandine_io::sync::Mutex;
 use arc_swap::ArcSwap;
 
 use crate::kind::{Problem, Value};

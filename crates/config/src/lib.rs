@@ -8,7 +8,7 @@
 //! typed field has no effect and says so; one that promises what does not exist yet is refused.
 //! **Start reading at**: [`parameter`], then [`sections`], then [`config`].
 
-#![cfg_attr(not(test), deny(clippy::disallowed_methods))]
+#![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_types))]
 
 pub mod choices;
 pub mod config;

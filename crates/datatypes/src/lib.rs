@@ -13,7 +13,7 @@
 //!
 //! `tests/` holds each module against a naive model, and against a `redis-server`.
 
-#![cfg_attr(not(test), deny(clippy::disallowed_methods))]
+#![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_types))]
 #![forbid(unsafe_code)]
 
 pub mod bitmap;

@@ -6,8 +6,10 @@
 use std::io::{self, ErrorKind};
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
+
+use almandine_io::sync::RwLock;
 
 use crate::{BLOCK_BYTES, BlockingSource, Device, Source, error};
 

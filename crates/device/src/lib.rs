@@ -10,7 +10,7 @@
 //! device never says again that anything is safe.
 //! **Start reading at**: [`Device`], then [`file::FileDevice`].
 
-#![cfg_attr(not(test), deny(clippy::disallowed_methods))]
+#![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_types))]
 
 use std::io;
 

@@ -1,7 +1,9 @@
 //! A bound on the space that several devices take together: what would exceed it is refused as on a full disk.
 
 use std::io::{self, ErrorKind};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, PoisonError};
+
+use almandine_io::sync::RwLock;
 
 use crate::{Device, Source};
 

@@ -5,7 +5,9 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{Arc, PoisonError};
+
+use almandine_io::sync::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use crate::ranges::Ranges;
 use crate::{BlockingSource, Device, Source, error};

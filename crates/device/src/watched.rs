@@ -4,7 +4,9 @@
 
 use std::io;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, PoisonError};
+
+use almandine_io::sync::Mutex;
 
 use crate::{Device, Source};
 

@@ -14,7 +14,7 @@
 //! Sources: Li, Chandramouli and Madden, *Performant Almost-Latch-Free Data Structures Using Epoch Protection* (DaMoN 2022);
 //! the Garnet paper (VLDB 2025), section 3.3.
 
-#![cfg_attr(not(test), deny(clippy::disallowed_methods))]
+#![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_types))]
 
 pub mod deferred;
 pub mod epoch;

@@ -8,7 +8,7 @@
 //! type; every error text is in [`errors`], in a file for each family.
 //! **Start reading at**: [`call`], then [`table`].
 
-#![cfg_attr(not(test), deny(clippy::disallowed_methods))]
+#![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_types))]
 
 mod access;
 pub mod blocking;

@@ -7,10 +7,11 @@
 //! publishes its user, then reads the users once more. Both take the mutex of the client's identity in between, so that at least
 //! one of them sees the other: no client keeps what its user has lost.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
 
 use almandine_acl::{AclLog, Catalog, Users};
+use almandine_io::sync::Mutex;
 use arc_swap::ArcSwap;
 
 use crate::client::{ClientShared, Clients};

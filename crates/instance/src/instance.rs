@@ -1,11 +1,12 @@
 //! The instance: everything that all sessions share, in one place.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, OnceLock};
 
 use almandine_acl::Defaults;
 use almandine_config::choices::ChannelsByDefault;
 use almandine_config::{Config, Parameter, SetError, Settings};
+use almandine_io::sync::Mutex;
 use almandine_io::{clock, entropy};
 use almandine_keyspace::{Keyspace, Work};
 

@@ -7,7 +7,7 @@
 //! what happens at connect, at close, for slow commands, for errors and for administrators.
 //! **Start reading at**: [`Instance`], then [`client`] and [`observe`].
 
-#![cfg_attr(not(test), deny(clippy::disallowed_methods))]
+#![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_types))]
 
 pub mod acl;
 pub mod client;

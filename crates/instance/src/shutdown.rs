@@ -1,7 +1,9 @@
 //! The wish to end the process.
 
+use std::sync::PoisonError;
 use std::sync::atomic::{AtomicU8, Ordering};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+
+use almandine_io::sync::{Condvar, Mutex, MutexGuard};
 
 use crate::lock::lock;
 

@@ -24,6 +24,7 @@ pub mod signal;
 pub mod sim;
 pub mod socket;
 pub mod storage;
+pub mod sync;
 pub mod syslog;
 pub mod thread;
 pub mod title;

@@ -8,7 +8,7 @@
 //! its lock plan once it has one; for others the verbs return [`Missing::Unplanned`].
 //! **Start reading at**: [`Keyspace`], [`Reader`], [`Writer`].
 
-#![cfg_attr(not(test), deny(clippy::disallowed_methods))]
+#![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_types))]
 
 mod access;
 mod blocking;

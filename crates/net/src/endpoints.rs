@@ -4,9 +4,10 @@
 //! begins reads the list after it has said that it runs. So none misses a change: it is told of those behind its first look.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, PoisonError};
 
 use almandine_io::socket::{Address, Listener};
+use almandine_io::sync::Mutex;
 
 use crate::transport::TransportFactory;
 

@@ -11,7 +11,7 @@
 //! [`Service::close`] nothing refers to that connection.
 //! **Start reading at**: [`service`], the interface; then `worker.rs`, the loop; then `connection.rs` and `input.rs`.
 
-#![cfg_attr(not(test), deny(clippy::disallowed_methods))]
+#![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_types))]
 
 pub mod counters;
 pub mod limits;

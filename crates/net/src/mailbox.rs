@@ -10,9 +10,10 @@
 use std::collections::BTreeSet;
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering, fence};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, PoisonError};
 
 use almandine_io::socket::Descriptor;
+use almandine_io::sync::Mutex;
 use almandine_io::wake::Wake;
 use crossbeam_queue::SegQueue;
 use crossbeam_utils::CachePadded;

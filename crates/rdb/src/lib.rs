@@ -15,7 +15,7 @@
 //! bounded by the bytes that are there, those that are compressed counting 88 times.
 //! **Start reading at**: [`value::set`], then [`container::listpack`].
 
-#![cfg_attr(not(test), deny(clippy::disallowed_methods))]
+#![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_types))]
 #![forbid(unsafe_code)]
 
 mod checksum;

@@ -16,7 +16,7 @@
 //!
 //! **Start reading at**: [`parse`], then [`reply`].
 
-#![cfg_attr(not(test), deny(clippy::disallowed_methods))]
+#![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_types))]
 #![forbid(unsafe_code)]
 
 pub mod args;

@@ -1,9 +1,10 @@
 //! `server_cpulist`: which processors this process uses.
 
 use std::io;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::PoisonError;
 
 use almandine_config::{SetError, Settings, special};
+use almandine_io::sync::{Mutex, MutexGuard};
 use almandine_io::thread;
 
 const NAME: &str = "server_cpulist";

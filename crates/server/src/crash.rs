@@ -7,13 +7,14 @@ use std::backtrace::Backtrace;
 use std::fmt::Write;
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::{Mutex, OnceLock, PoisonError, Weak};
+use std::sync::{OnceLock, PoisonError, Weak};
 
 use almandine_config::Settings;
 use almandine_handler::Table;
 use almandine_instance::Instance;
 use almandine_instance::metrics::{self, Readings, Section};
 use almandine_io::crash::{self, Crash};
+use almandine_io::sync::Mutex;
 
 use crate::log;
 
@@ -87,7 +88,7 @@ fn begin(what: &str) {
     if let Ok(remark) = REMARK.try_lock()
         && !remark.is_empty()
     {
-        log::urgent(&format!("A remark that was set: {remark}"));
+        log::urgent(&format!("A remark that was set: {}", *remark));
     }
     log::urgent(&format!("------ CURRENT COMMAND ------\n{}", current_command()));
     log::urgent(&format!("------ STACK TRACE ------\n{}", Backtrace::force_capture()));

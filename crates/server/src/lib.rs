@@ -6,7 +6,7 @@
 //! **Invariants**: a server that has started has written to its log and holds its storage.
 //! **Start reading at**: [`main`], then `run.rs`.
 
-#![cfg_attr(not(test), deny(clippy::disallowed_methods))]
+#![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_types))]
 
 mod apply;
 mod background;

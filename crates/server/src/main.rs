@@ -1,6 +1,6 @@
 //! `almandine-server`.
 
-#![cfg_attr(not(test), deny(clippy::disallowed_methods))]
+#![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_types))]
 
 use std::process::ExitCode;
 

@@ -4,10 +4,11 @@
 //! nothing has changed. [`Network::commit`] cannot fail. A change of the configuration holds its lock, so changes follow one
 //! another.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, PoisonError};
 
 use almandine_config::{SetError, Settings};
 use almandine_instance::Message;
+use almandine_io::sync::{Mutex, MutexGuard};
 use almandine_net::Handle;
 
 use crate::listeners::{Failure, Listeners, On};

@@ -1,10 +1,11 @@
 //! `oom-score-adj`: how readily the kernel kills this process when memory is short.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::PoisonError;
 
 use almandine_config::choices::OomScoreAdj;
 use almandine_config::{SetError, Settings};
 use almandine_io::process;
+use almandine_io::sync::Mutex;
 
 /// The score before the server changed it, while it is the server that decides it.
 static BASE: Mutex<Option<i32>> = Mutex::new(None);

@@ -5,15 +5,14 @@
 
 use std::collections::VecDeque;
 use std::io;
-use std::sync::mpsc::{self, Receiver, SyncSender};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
-use std::thread::JoinHandle;
+use std::sync::{Arc, PoisonError, Weak};
 
 use almandine_base::limits::WORKERS_MAX;
 use almandine_config::Settings;
 use almandine_handler::Table;
 use almandine_instance::{Instance, Message, ShutdownRequest};
-use almandine_io::thread;
+use almandine_io::sync::{Mutex, MutexGuard, Receiver, Sender, channel};
+use almandine_io::thread::{self, JoinHandle};
 use almandine_net::{Handle, Worker};
 use almandine_session::WorkerService;
 
@@ -120,24 +119,24 @@ impl Workers {
 
 /// Starts a thread, and returns once it can serve; what it was given comes back if it cannot.
 fn start_worker(seat: Seat, common: Common) -> Result<WorkerThread, (Seat, io::Error)> {
-    let (give, given) = mpsc::sync_channel(1);
-    let (report, reported) = mpsc::sync_channel(1);
-    let thread = match thread::spawn(&format!("worker-{}", seat.index()), move || run(&given, &report, &common)) {
+    let (give, given) = channel();
+    let (report, reported) = channel();
+    let thread = match thread::spawn(&format!("worker-{}", seat.index()), move || run(given, report, &common)) {
         Ok(thread) => thread,
         Err(error) => return Err((seat, error)),
     };
     // The thread waits for it.
-    let _ = give.send(seat);
-    match reported.recv() {
-        Ok(Some(failure)) => Err(failure),
+    give.send(seat);
+    match reported.receive() {
+        Some(Some(failure)) => Err(failure),
         // A worker that panics ends the process.
-        Ok(None) | Err(_) => Ok(thread),
+        Some(None) | None => Ok(thread),
     }
 }
 
 /// A worker's thread: says whether it can serve, and serves.
-fn run(given: &Receiver<Seat>, report: &SyncSender<Option<(Seat, io::Error)>>, common: &Common) -> io::Result<()> {
-    let Ok(seat) = given.recv() else { return Ok(()) };
+fn run(given: Receiver<Seat>, report: Sender<Option<(Seat, io::Error)>>, common: &Common) -> io::Result<()> {
+    let Some(seat) = given.receive() else { return Ok(()) };
     let worker = seat.index();
     if common.pin
         && let Err(error) = thread::pin_to(worker)
@@ -149,11 +148,11 @@ fn run(given: &Receiver<Seat>, report: &SyncSender<Option<(Seat, io::Error)>>, c
     let (reactor, accessor) = match seat.reactor().and_then(|reactor| Ok((reactor, accessor?))) {
         Ok(parts) => parts,
         Err(error) => {
-            let _ = report.send(Some((seat, error)));
+            report.send(Some((seat, error)));
             return Ok(());
         }
     };
-    let _ = report.send(None);
+    report.send(None);
     let outcome = seat.run_on(reactor, WorkerService::new(Arc::clone(&instance), common.table, accessor, worker)).map(drop);
     if let Err(error) = &outcome {
         tracing::error!("Worker {worker} failed: {error}");

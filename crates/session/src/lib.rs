@@ -60,7 +60,7 @@
 //! [`slow_path`]: run::slow_path
 //! [`transaction`]: run::transaction
 
-#![cfg_attr(not(test), deny(clippy::disallowed_methods))]
+#![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_types))]
 
 mod blocking;
 mod observe;

@@ -9,11 +9,11 @@ use crate::record::heap::SharedValue;
 use crate::session::Session;
 use crate::session::check::check_whole;
 use crate::shared::Shared;
-use almandine_io::thread;
+use almandine_io::sync::Mutex;
+use almandine_io::thread::{self, JoinHandle};
 use std::io;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::JoinHandle;
+use std::sync::{Arc, PoisonError};
 
 /// What the background would run, for a store without one.
 type Manual = (Maintenance, Option<(Flusher, Compactor)>);
@@ -132,7 +132,7 @@ impl Drop for Store {
         debug_assert!(self.background.is_empty() || self.manual.is_none(), "the background is a thread's or the caller's");
         for thread in self.background.drain(..) {
             // A listener that held the last reference drops the store on a thread of its own, which cannot wait for itself.
-            if thread.thread().id() != std::thread::current().id() {
+            if !thread.is_current() {
                 let _ = thread.join();
             }
         }

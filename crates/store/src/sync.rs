@@ -1,13 +1,13 @@
 //! Atomics and spinning: the standard ones, or loom's when the model checker runs.
 
+#[cfg(not(loom))]
+pub(crate) use almandine_io::sync::{Mutex, MutexGuard};
 #[cfg(loom)]
 pub(crate) use loom::sync::atomic::{AtomicU64, Ordering, fence};
 #[cfg(loom)]
 pub(crate) use loom::sync::{Mutex, MutexGuard};
 #[cfg(not(loom))]
 pub(crate) use std::sync::atomic::{AtomicU64, Ordering, fence};
-#[cfg(not(loom))]
-pub(crate) use std::sync::{Mutex, MutexGuard};
 
 /// Waits a little; after some rounds gives the processor away, because the holder may not be running, and in the end sleeps,
 /// because the holder may be a background thread that ranks behind the one that waits.

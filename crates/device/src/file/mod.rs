@@ -10,9 +10,10 @@
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, PoisonError};
 
 use almandine_io::file::{self, File};
+use almandine_io::sync::{Mutex, MutexGuard};
 use arc_swap::ArcSwap;
 
 use crate::{BLOCK_BYTES, BlockingSource, Device, Source, error};

@@ -5,8 +5,10 @@
 
 use std::io;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+
+use almandine_io::sync::Mutex;
 
 use almandine_io::file::{self, File};
 

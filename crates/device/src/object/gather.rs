@@ -7,8 +7,9 @@
 //! Locks are taken in this order: that of writing, that of an object's number, those of the state and of what is gathered.
 
 use std::io;
-use std::sync::{Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::PoisonError;
 
+use almandine_io::sync::{Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use object_store::ObjectStoreExt;
 
 use super::{Failed, Objects};

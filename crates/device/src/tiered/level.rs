@@ -6,10 +6,11 @@
 use std::collections::VecDeque;
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use almandine_io::storage::Buffer;
+use almandine_io::sync::{Condvar, Mutex, MutexGuard, RwLock};
 
 use super::{Tier, TierReport};
 use crate::ranges::Ranges;
@@ -305,7 +306,7 @@ impl Level {
             pause = (RETRY_AFTER * 2_u32.saturating_pow(failures.min(10))).min(RETRY_AFTER_MAX);
         }
         let wait = self.queued.wait_timeout_while(queue, pause, |queue| !queue.closed);
-        !wait.unwrap_or_else(PoisonError::into_inner).0.closed
+        !wait.unwrap_or_else(PoisonError::into_inner).closed
     }
 }
 

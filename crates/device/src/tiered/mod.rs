@@ -12,11 +12,12 @@
 //! tier's set before its bytes change there and comes back after.
 
 use std::io::{self, ErrorKind};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::JoinHandle;
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use almandine_io::clock;
+use almandine_io::sync::{Mutex, MutexGuard};
+use almandine_io::thread::JoinHandle;
 
 use crate::ranges::Ranges;
 use crate::{BlockingSource, Device, Source, error};
@@ -211,7 +212,7 @@ impl Tiers {
         self.levels[place].forget(bytes, |offset| self.held_after(place, offset))
     }
 
-    fn held(&self) -> std::sync::MutexGuard<'_, Ranges> {
+    fn held(&self) -> MutexGuard<'_, Ranges> {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -8,8 +8,8 @@
 //! client, so that no more of them are closed than must be.
 
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering::Relaxed};
-use std::sync::{Mutex, MutexGuard};
 
+use almandine_io::sync::{Mutex, MutexGuard};
 use crossbeam_utils::CachePadded;
 
 use crate::lock::lock;

@@ -3,7 +3,9 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, PoisonError};
+
+use almandine_io::sync::{Mutex, MutexGuard};
 
 use super::memory::ClientMemory;
 use super::shared::{ClientOrigin, ClientShared};

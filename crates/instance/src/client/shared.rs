@@ -4,8 +4,9 @@
 //! owning worker with plain stores.
 
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU16, AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, PoisonError};
 
+use almandine_io::sync::{Mutex, MutexGuard};
 use almandine_keyspace::Waiter;
 
 use crate::lock::lock;

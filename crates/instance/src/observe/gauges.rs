@@ -3,9 +3,10 @@
 
 use std::fmt;
 use std::sync::atomic::AtomicU64;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock, PoisonError};
 
 use almandine_device::watched::{DeviceState, Health};
+use almandine_io::sync::Mutex;
 
 use super::rates::Rates;
 

@@ -4,8 +4,8 @@
 //! is off, commands cost one load more per batch.
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::{Mutex, MutexGuard};
 
+use almandine_io::sync::{Mutex, MutexGuard};
 use almandine_io::usage::{self, ProcessorTime};
 use almandine_io::{clock, entropy};
 use crossbeam_utils::CachePadded;

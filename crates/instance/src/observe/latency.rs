@@ -1,7 +1,9 @@
 //! The latency monitor: per event, the last spikes above `latency-monitor-threshold`. Its mutex is taken for spikes only.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::PoisonError;
+
+use almandine_io::sync::{Mutex, MutexGuard};
 
 /// Spikes kept per event; Redis keeps as many.
 const SAMPLES_MAX: usize = 160;

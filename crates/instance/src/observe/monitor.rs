@@ -1,8 +1,9 @@
 //! MONITOR: the clients that see all commands.
 
+use std::sync::PoisonError;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
 
+use almandine_io::sync::Mutex;
 use bytes::Bytes;
 
 use crate::client::ClientShared;

@@ -1,7 +1,9 @@
 //! Rates of late: the totals sampled ten times a second, over the last 16 samples, as INFO's `instantaneous_*` fields report them.
 
 use std::collections::VecDeque;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::PoisonError;
+
+use almandine_io::sync::{Mutex, MutexGuard};
 
 use crate::observe::statistics::Totals;
 

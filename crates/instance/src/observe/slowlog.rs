@@ -2,7 +2,9 @@
 //! commands only.
 
 use std::collections::VecDeque;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::PoisonError;
+
+use almandine_io::sync::{Mutex, MutexGuard};
 
 /// Longest argument that an entry keeps.
 const ARGUMENT_BYTES_MAX: usize = 128;

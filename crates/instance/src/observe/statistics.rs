@@ -5,8 +5,9 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{OnceLock, PoisonError};
 
+use almandine_io::sync::{Mutex, MutexGuard};
 use crossbeam_utils::CachePadded;
 
 use crate::observe::histogram::Histogram;
@@ -343,7 +344,7 @@ impl Statistics {
         totals
     }
 
-    fn baseline(&self) -> std::sync::MutexGuard<'_, Baseline> {
+    fn baseline(&self) -> MutexGuard<'_, Baseline> {
         self.baseline.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -4,7 +4,9 @@
 //! A client may send thousands a second, so a refusal costs a counter and a look at a lock, and the log gets one line for all of a
 //! while.
 
-use std::sync::{Mutex, TryLockError};
+use std::sync::TryLockError;
+
+use almandine_io::sync::Mutex;
 
 use crate::lock::lock;
 

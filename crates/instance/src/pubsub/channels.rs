@@ -1,9 +1,9 @@
 //! Channels with listeners, in parts that are locked one by one.
 
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-use std::sync::{Mutex, MutexGuard};
 
 use almandine_io::entropy;
+use almandine_io::sync::{Mutex, MutexGuard};
 use bytes::Bytes;
 use crossbeam_utils::CachePadded;
 use hashbrown::HashTable;

@@ -13,9 +13,10 @@ mod subscribers;
 pub use subscribers::Subscribers;
 
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, PoisonError};
 
 use almandine_base::step;
+use almandine_io::sync::RwLock;
 use bytes::Bytes;
 
 use crate::messages::{Message, Workers};

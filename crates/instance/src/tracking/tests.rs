@@ -1,13 +1,14 @@
 //! Which client is notified of what, through mailboxes that a test can read.
 
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 #[cfg(debug_assertions)]
 use almandine_base::steps;
 use almandine_config::{Config, Startup};
+use almandine_io::sync::Mutex;
 use almandine_keyspace::{Keyspace, Put};
 use bytes::Bytes;
 

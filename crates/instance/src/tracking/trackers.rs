@@ -1,8 +1,9 @@
 //! The state of tracking: the clients that track, and what each of them has read.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{Arc, PoisonError};
 
+use almandine_io::sync::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 use almandine_keyspace::Keyspace;
 
 use super::options::TrackingOptions;

@@ -1,7 +1,7 @@
 //! Threads: named, optionally pinned, ranked; and a [`Waker`] that loses no signal.
 
 use std::io;
-use std::thread::{self, JoinHandle};
+use std::thread;
 use std::time::Duration;
 
 use rustix::io::Errno;
@@ -10,6 +10,26 @@ use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 pub use waker::Waker;
 
 mod waker;
+
+/// A thread that another one can wait for; dropped, it lets the thread run on.
+#[derive(Debug)]
+pub struct JoinHandle<T>(thread::JoinHandle<T>);
+
+impl<T> JoinHandle<T> {
+    /// Waits for the end of the thread.
+    ///
+    /// # Errors
+    /// With what it panicked with, when it did.
+    pub fn join(self) -> thread::Result<T> {
+        self.0.join()
+    }
+
+    /// Whether the thread is the calling one.
+    #[must_use]
+    pub fn is_current(&self) -> bool {
+        self.0.thread().id() == thread::current().id()
+    }
+}
 
 /// Starts a named thread.
 ///
@@ -21,7 +41,7 @@ pub fn spawn<T: Send + 'static>(name: &str, body: impl FnOnce() -> T + Send + 's
         let _stack = crate::crash::SignalStack::new();
         body()
     };
-    thread::Builder::new().name(name.to_owned()).spawn(on_own_signal_stack)
+    thread::Builder::new().name(name.to_owned()).spawn(on_own_signal_stack).map(JoinHandle)
 }
 
 /// Gives up the processor for one scheduling round; used by latches after a short spin.

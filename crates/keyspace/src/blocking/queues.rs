@@ -12,12 +12,13 @@
 
 use crate::key_table::{ByKey, Name, Named, shrink};
 use almandine_base::steps;
+use almandine_io::sync::{Mutex, MutexGuard};
 use almandine_io::thread;
 use almandine_store::{Key, Kind};
 use std::any::Any;
 use std::collections::{HashSet, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, PoisonError};
 
 /// Parts of the table, each with a mutex of its own.
 const SHARDS: usize = 1 << 10;

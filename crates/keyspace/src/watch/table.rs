@@ -9,10 +9,11 @@
 
 use crate::key_table::{ByKey, Name, Named, shrink};
 use almandine_base::steps;
+use almandine_io::sync::{Mutex, MutexGuard};
 use almandine_store::Key;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, PoisonError};
 
 /// Parts of the table, each with a mutex of its own.
 const SHARDS: usize = 1 << 12;

@@ -8,8 +8,9 @@ pub(crate) mod regions;
 
 use crate::namespace::regions::Regions;
 use std::io;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
+
+use almandine_io::sync::{Mutex, MutexGuard};
 
 /// Namespace numbers.
 pub(crate) const NAMESPACES: usize = 1 << 16;
@@ -40,7 +41,7 @@ impl Namespaces {
         })
     }
 
-    fn lists(&self) -> std::sync::MutexGuard<'_, Lists> {
+    fn lists(&self) -> MutexGuard<'_, Lists> {
         self.lists.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 

@@ -22,6 +22,7 @@ use crate::session::blocking::latch_coordinator::LatchCoordinator;
 use crate::tier::Tier;
 use almandine_epoch::Epoch;
 use almandine_io::memory;
+use almandine_io::sync::Mutex;
 use almandine_io::thread::Waker;
 use consumers::Consumers;
 use crossbeam_utils::CachePadded;
@@ -30,7 +31,7 @@ use rapidhash::v3::{RapidSecrets, rapidhash_v3_inline};
 use stall::Stall;
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock, PoisonError};
 
 /// Threads that belong to the store itself: maintenance and evacuation.
 const OWN_THREADS: usize = 2;

@@ -1,7 +1,9 @@
 //! Word between the thread that sweeps emptied namespaces and the compactor, which reads the device for it.
 
+use std::sync::PoisonError;
 use std::sync::atomic::{AtomicU8, Ordering};
-use std::sync::{Mutex, PoisonError};
+
+use almandine_io::sync::Mutex;
 
 const NOTHING: u8 = 0;
 const ASKED: u8 = 1;

@@ -1,11 +1,11 @@
-//! Crates of the product reach the kernel, the clock, threads and files through `io` only. Clippy holds them to it
+//! Crates of the product reach the kernel, the clock, threads, locks and files through `io` only. Clippy holds them to it
 //! (`clippy.toml`); here it is held that each crate lets it.
 
 use super::layers;
 use super::problem::Problem;
 use super::source::Source;
 
-const LINE: &str = "#![cfg_attr(not(test), deny(clippy::disallowed_methods))]";
+const LINE: &str = "#![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_types))]";
 
 pub(super) fn check(sources: &[Source]) -> Vec<Problem> {
     let mut problems = Vec::new();

@@ -12,7 +12,7 @@ const LAYERS: &[(&str, u8, u8)] = &[
     ("almandine-datatypes", 0, 1),
     ("almandine-rdb", 0, 2),
     ("almandine-io", 1, 0),
-    ("almandine-epoch", 1, 0),
+    ("almandine-epoch", 1, 1),
     ("almandine-config", 1, 1),
     ("almandine-net", 1, 1),
     ("almandine-device", 2, 0),
