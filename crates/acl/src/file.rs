@@ -114,9 +114,11 @@ mod tests {
         assert_eq!(
             problems,
             format!(
-                "f:1: Syntax error. f:2 should start with user keyword followed by the username. WARNING: Duplicate user 'a' found on line 3. \
+                "f:1: Syntax error. f:2 should start with user keyword followed by the username. WARNING: Duplicate user 'a' \
+                 found on line 3. \
                  f:4: Error in applying operation '+nosuch': Unknown command or category name in ACL. \
-                 f:5: Unmatched parenthesis in selector definition.f:6 should start with user keyword followed by the username. {end}"
+                 f:5: Unmatched parenthesis in selector definition.f:6 should start with user keyword followed by the username. \
+                 {end}"
             )
         );
     }

@@ -113,7 +113,8 @@ const SETIFMATCH: Command = Command {
     spec: CommandSpec {
         name: "SETIFMATCH",
         id: 353,
-        summary: "Sets the string value of a key and counts up its entity tag if that equals the given one or the key doesn't exist.",
+        summary: "Sets the string value of a key and counts up its entity tag if that equals the given one or the key doesn't \
+                  exist.",
         args: &[
             Arg::key("key", Access::ReadUpdate),
             Arg::value("value"),

@@ -6,6 +6,10 @@ use almandine_keyspace::Refusal;
 use almandine_resp::reply::write_header;
 use almandine_resp::{Args, Reply};
 
+/// As all of them state it.
+pub(crate) const COMPLEXITY: &str = "O(1) for every call. O(N) for a complete iteration, including enough command calls for the \
+                                     cursor to return back to 0. N is the number of elements inside the collection.";
+
 /// Elements that a call visits when COUNT says nothing.
 pub(crate) const COUNT: usize = 10;
 

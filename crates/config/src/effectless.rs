@@ -16,7 +16,8 @@ const fn because(text: &'static str, parameters: &'static [&'static str]) -> Rea
 /// The reasons, those that will go with a later version first.
 #[rustfmt::skip]
 pub(crate) const REASONS: &[Reason] = &[
-    because("There are no snapshots and no append-only file yet; the check and the start warn of `save`, and `appendonly yes` is refused.", &[
+    because("There are no snapshots and no append-only file yet; the check and the start warn of `save`, and `appendonly yes` \
+             is refused.", &[
         "save", "dbfilename", "rdbcompression", "rdbchecksum", "rdb-del-sync-files", "rdb-save-incremental-fsync",
         "rdb-key-save-delay", "stop-writes-on-bgsave-error", "appendonly", "appendfilename", "appenddirname", "appendfsync",
         "no-appendfsync-on-rewrite", "auto-aof-rewrite-percentage", "auto-aof-rewrite-min-size", "aof-load-truncated",
@@ -29,8 +30,9 @@ pub(crate) const REASONS: &[Reason] = &[
         "replica-lazy-flush", "replica-priority", "replica-announced", "replica-announce-ip", "replica-announce-port",
         "replica-ignore-disk-write-errors", "propagation-error-behavior", "repl-timeout", "repl-ping-replica-period",
         "repl-backlog-size", "repl-backlog-ttl", "repl-disable-tcp-nodelay", "repl-diskless-sync", "repl-diskless-sync-delay",
-        "repl-diskless-sync-max-replicas", "repl-diskless-load", "repl-mptcp", "repl-rdb-channel", "dual-channel-replication-enabled",
-        "replica-full-sync-buffer-limit", "min-replicas-to-write", "min-replicas-max-lag", "shutdown-timeout",
+        "repl-diskless-sync-max-replicas", "repl-diskless-load", "repl-mptcp", "repl-rdb-channel",
+        "dual-channel-replication-enabled", "replica-full-sync-buffer-limit", "min-replicas-to-write", "min-replicas-max-lag",
+        "shutdown-timeout",
     ]),
     because("There is no cluster yet; `cluster-enabled yes` is refused.", &[
         "cluster-enabled", "cluster-config-file", "cluster-config-save-behavior", "cluster-databases", "cluster-port",
@@ -40,8 +42,9 @@ pub(crate) const REASONS: &[Reason] = &[
         "cluster-announce-human-nodename", "cluster-announce-port", "cluster-announce-tls-port", "cluster-announce-bus-port",
         "cluster-preferred-endpoint-type", "cluster-require-full-coverage", "cluster-allow-reads-when-down",
         "cluster-allow-pubsubshard-when-down", "cluster-allow-replica-migration", "cluster-migration-barrier",
-        "cluster-replica-no-failover", "cluster-replica-validity-factor", "cluster-link-sendbuf-limit", "cluster-slot-stats-enabled",
-        "cluster-compatibility-sample-ratio", "cluster-slot-migration-log-max-len", "slot-migration-max-failover-repl-bytes",
+        "cluster-replica-no-failover", "cluster-replica-validity-factor", "cluster-link-sendbuf-limit",
+        "cluster-slot-stats-enabled", "cluster-compatibility-sample-ratio", "cluster-slot-migration-log-max-len",
+        "slot-migration-max-failover-repl-bytes",
     ]),
     because("There is no TLS yet; `tls-port` is refused.", &[
         "tls-port", "tls-cert-file", "tls-key-file", "tls-key-file-pass", "tls-client-cert-file", "tls-client-key-file",
@@ -61,18 +64,18 @@ pub(crate) const REASONS: &[Reason] = &[
         "min-io-threads-avoid-copy-reply", "min-string-size-avoid-copy-reply", "min-string-size-avoid-copy-reply-threaded",
         "max-new-connections-per-cycle", "bio_cpulist",
     ]),
-    because("What these tune works by itself: due keys are found by a wheel, not by sampling; eviction sweeps; the index grows and shrinks a \
-             bucket at a time; pages with dead space are evacuated; large values are freed in the background.", &[
+    because("What these tune works by itself: due keys are found by a wheel, not by sampling; eviction sweeps; the index grows \
+             and shrinks a bucket at a time; pages with dead space are evacuated; large values are freed in the background.", &[
         "hz", "dynamic-hz", "active-expire-effort", "maxmemory-samples", "maxmemory-eviction-tenacity", "lfu-log-factor",
         "lazyfree-lazy-eviction", "lazyfree-lazy-expire", "lazyfree-lazy-server-del", "lazyfree-lazy-user-del",
-        "lazyfree-lazy-user-flush", "activerehashing", "activedefrag", "active-defrag-ignore-bytes", "active-defrag-threshold-lower",
-        "active-defrag-threshold-upper", "active-defrag-cycle-min", "active-defrag-cycle-max", "active-defrag-cycle-us",
-        "active-defrag-max-scan-fields", "jemalloc-bg-thread",
+        "lazyfree-lazy-user-flush", "activerehashing", "activedefrag", "active-defrag-ignore-bytes",
+        "active-defrag-threshold-lower", "active-defrag-threshold-upper", "active-defrag-cycle-min", "active-defrag-cycle-max",
+        "active-defrag-cycle-us", "active-defrag-max-scan-fields", "jemalloc-bg-thread",
     ]),
     because("Huge pages are used on purpose: nothing forks, so nothing is copied page by page.", &["disable-thp"]),
     because("Lists are packed, but not compressed.", &["list-compress-depth"]),
-    because("It is always so: payloads are checked in depth, keys and values are not logged, the identity is that of Redis, strings are compared \
-             by their bytes (other locales are refused), a page of the log has 2 MiB.", &[
+    because("It is always so: payloads are checked in depth, keys and values are not logged, the identity is that of Redis, \
+             strings are compared by their bytes (other locales are refused), a page of the log has 2 MiB.", &[
         "sanitize-dump-payload", "hide-user-data-from-log", "extended-redis-compatibility", "locale-collate", "log-page-size",
     ]),
     because("A shutdown saves nothing and waits for no replica, so these change nothing; `save` is refused.", &[

@@ -121,7 +121,8 @@ mod tests {
         let text = rewritten(old, config.snapshot().values(), Stated::AsNeeded, &USERS.map(String::from));
         let dir = config.snapshot().show("dir").unwrap();
         let expected = format!(
-            "# mine\nport 7000\n\nreplica-read-only no\nsave 900 1\nsave 300 10\n\nuser default on\n#??? bad \"quote\n\n{SIGNATURE}\n\
+            "# mine\nport 7000\n\nreplica-read-only no\nsave 900 1\nsave 300 10\n\nuser default on\n\
+             #??? bad \"quote\n\n{SIGNATURE}\n\
              dir \"{dir}\"\nmaxmemory 3mb\nuser y off\n"
         );
         assert_eq!(text, expected);

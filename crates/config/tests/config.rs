@@ -224,7 +224,8 @@ fn a_check_finds_everything_that_is_wrong_with_its_place() {
     let report = check(&["--check-config", &file, "--prot", "1", "--timeout", "x"]);
     let expected = [
         format!(
-            "{file}:3: 'maxmemroy 1gb': Bad directive or wrong number of arguments There is no parameter 'maxmemroy'. Did you mean 'maxmemory'?"
+            "{file}:3: 'maxmemroy 1gb': Bad directive or wrong number of arguments There is no parameter 'maxmemroy'. Did you \
+             mean 'maxmemory'?"
         ),
         format!("{included}:2: 'maxmemory 5 apples': wrong number of arguments"),
         format!("{file}:7: 'bad \"quote': Unbalanced quotes in configuration line"),
@@ -233,7 +234,8 @@ fn a_check_finds_everything_that_is_wrong_with_its_place() {
             .to_owned(),
         "command line: 'timeout \"x\"': argument couldn't be parsed into an integer".to_owned(),
         format!(
-            "{file}:6: 'appendonly yes': There is no append-only file yet: nothing outlives the server. Set it to no if that is acceptable."
+            "{file}:6: 'appendonly yes': There is no append-only file yet: nothing outlives the server. Set it to no if that is \
+             acceptable."
         ),
     ];
     assert_eq!(report.errors, expected);

@@ -7,8 +7,8 @@
 //! **Is not**: a place that knows commands, replies, keys or records; it never fails with a RESP error text.
 //! **Invariants**: no `unsafe`; functions over bytes allocate nothing but results and [`string::lcs`]'s and [`number`]'s bounded
 //! scratch, collections nothing per element; every function is total: no argument makes it panic, unless its documentation says so.
-//! A snapshot never changes (INV-TREE-2). An operation on an object ends with [`almandine_base::object::Missing`] where a part of it
-//! is not in memory; nothing has changed then, unless the operation says otherwise.
+//! A snapshot never changes (INV-TREE-2). An operation on an object ends with [`almandine_base::object::Missing`] where a part of
+//! it is not in memory; nothing has changed then, unless the operation says otherwise.
 //! **Start reading at**: [`number`] (the texts of floats), [`bitmap`], [`string::lcs`]; for collections [`packed`], then [`tree`].
 //!
 //! `tests/` holds each module against a naive model, and against a `redis-server`.

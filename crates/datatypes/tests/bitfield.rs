@@ -82,7 +82,12 @@ fn types_and_offsets_are_those_of_redis() {
 
 proptest! {
     #[test]
-    fn a_field_is_its_bits(bytes in prop::collection::vec(any::<u8>(), 0..24), signed: bool, bits in 1u32..64, offset in 0u64..220) {
+    fn a_field_is_its_bits(
+        bytes in prop::collection::vec(any::<u8>(), 0..24),
+        signed: bool,
+        bits in 1u32..64,
+        offset in 0u64..220,
+    ) {
         let encoding = IntegerType::parse(format!("{}{bits}", if signed { 'i' } else { 'u' }).as_bytes()).unwrap();
         let raw = (0..u64::from(bits)).fold(0i128, |value, at| value << 1 | i128::from(bitmap::bit(&bytes, offset + at)));
         let negative = signed && raw >> (bits - 1) == 1;
@@ -91,7 +96,12 @@ proptest! {
     }
 
     #[test]
-    fn writing_changes_the_field_only(mut bytes in prop::collection::vec(any::<u8>(), 24), bits in 1u32..65, offset in 0u64..128, value: i64) {
+    fn writing_changes_the_field_only(
+        mut bytes in prop::collection::vec(any::<u8>(), 24),
+        bits in 1u32..65,
+        offset in 0u64..128,
+        value: i64,
+    ) {
         let encoding = IntegerType::parse(format!("i{bits}").as_bytes()).unwrap();
         let before = bytes.clone();
         let written = encoding.fit(value, Overflow::Wrap).unwrap();

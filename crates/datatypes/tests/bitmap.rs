@@ -147,7 +147,11 @@ proptest! {
     }
 
     #[test]
-    fn ones_are_counted(bytes in prop::collection::vec(any::<u8>(), 0..3_000), start in -25_000i64..25_000, end in -25_000i64..25_000) {
+    fn ones_are_counted(
+        bytes in prop::collection::vec(any::<u8>(), 0..3_000),
+        start in -25_000i64..25_000,
+        end in -25_000i64..25_000,
+    ) {
         let bits = bytes.len() as u64 * 8;
         let ones = |from: u64, to: u64| (from..to).filter(|&offset| bitmap::bit(&bytes, offset)).count() as u64;
         prop_assert_eq!(bitmap::count(&bytes), ones(0, bits));

@@ -68,7 +68,10 @@ proptest! {
     }
 
     #[test]
-    fn an_escaped_text_matches_itself_only(text in prop::collection::vec(any::<u8>(), 0..20), other in prop::collection::vec(any::<u8>(), 0..20)) {
+    fn an_escaped_text_matches_itself_only(
+        text in prop::collection::vec(any::<u8>(), 0..20),
+        other in prop::collection::vec(any::<u8>(), 0..20),
+    ) {
         let escaped: Vec<u8> = text.iter().flat_map(|&byte| [b'\\', byte]).collect();
         prop_assert!(matches(&escaped, &text, Case::Sensitive));
         prop_assert_eq!(matches(&escaped, &other, Case::Sensitive), text == other);

@@ -50,7 +50,8 @@ impl Turns {
         let (repeats, time) = (self.repeats, self.time);
         let spin = if self.spin { ", client polls" } else { "" };
         format!(
-            "{repeats} repeats of {time} s, alternating; median (min–max) of the server's time per {unit}; ratios to {baseline}{spin}"
+            "{repeats} repeats of {time} s, alternating; median (min–max) of the server's time per {unit}; ratios to \
+             {baseline}{spin}"
         )
     }
 }

@@ -502,7 +502,11 @@ proptest! {
     }
 
     #[test]
-    fn no_bytes_make_the_readers_panic(version in prop::sample::select(vec![10u16, 12, 80]), kind in 0u8..30, bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+    fn no_bytes_make_the_readers_panic(
+        version in prop::sample::select(vec![10u16, 12, 80]),
+        kind in 0u8..30,
+        bytes in prop::collection::vec(any::<u8>(), 0..200),
+    ) {
         let content = [&[kind][..], &bytes].concat();
         let _ = read_content(&content, version);
         let _ = read_content(&contained(kind, &bytes), version);

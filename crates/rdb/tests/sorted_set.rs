@@ -145,7 +145,10 @@ fn what_is_no_sorted_set_is_refused() {
 
 proptest! {
     #[test]
-    fn no_bytes_make_the_reader_panic(kind in prop::sample::select(vec![3u8, 5, 12, 17]), bytes in prop::collection::vec(any::<u8>(), 0..100)) {
+    fn no_bytes_make_the_reader_panic(
+        kind in prop::sample::select(vec![3u8, 5, 12, 17]),
+        bytes in prop::collection::vec(any::<u8>(), 0..100),
+    ) {
         let _ = read(&[&[kind][..], &bytes].concat());
         let _ = read(&[&[kind, bytes.len() as u8 & 0x3F][..], &bytes].concat());
     }

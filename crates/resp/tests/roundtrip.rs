@@ -108,7 +108,11 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn commands_survive_encoding_and_cutting(commands in commands(), cuts in vec(any::<prop::sample::Index>(), 0..6), commands_max in 1_usize..10) {
+    fn commands_survive_encoding_and_cutting(
+        commands in commands(),
+        cuts in vec(any::<prop::sample::Index>(), 0..6),
+        commands_max in 1_usize..10,
+    ) {
         let mut stream = Vec::new();
         commands.iter().for_each(|command| encode(&mut stream, command));
         let mut cuts: Vec<_> = cuts.iter().map(|cut| cut.index(stream.len())).collect();
@@ -148,7 +152,8 @@ proptest! {
 
 #[test]
 fn every_cut_of_one_pipeline_gives_the_same_commands() {
-    let stream = b"*3\r\n$3\r\nSET\r\n$5\r\nhello\r\n$12\r\n\r\n$3\r\n*1\r\n\r\n \r\nPING \"a b\"\r\n*0\r\n*2\r\n$3\r\nGET\r\n$0\r\n\r\n\nget x\n";
+    let stream = b"*3\r\n$3\r\nSET\r\n$5\r\nhello\r\n$12\r\n\r\n$3\r\n*1\r\n\r\n \r\nPING \"a b\"\r\n\
+                   *0\r\n*2\r\n$3\r\nGET\r\n$0\r\n\r\n\nget x\n";
     let whole = parse(stream, &[], &Limits::default(), 99);
     assert_eq!((whole.commands.len(), &whole.end), (4, &Ok(stream.len())));
     for first in 0..stream.len() {

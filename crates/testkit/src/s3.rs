@@ -217,7 +217,8 @@ fn list(objects: &BTreeMap<String, Vec<u8>>, request: &Request) -> Answer {
     for (name, data) in left.by_ref().take(PAGE) {
         let size = data.len();
         text.push_str(&format!(
-            "<Contents><Key>{name}</Key><Size>{size}</Size><LastModified>2025-01-01T00:00:00.000Z</LastModified><ETag>\"1\"</ETag></Contents>"
+            "<Contents><Key>{name}</Key><Size>{size}</Size>\
+             <LastModified>2025-01-01T00:00:00.000Z</LastModified><ETag>\"1\"</ETag></Contents>"
         ));
         name.clone_into(&mut last);
     }

@@ -227,7 +227,8 @@ fn a_transaction_that_needs_too_much_is_refused() {
             };
             assert_eq!(
                 replies.last().map(ToString::to_string).unwrap_or_default(),
-                "-\"EXECABORT Transaction discarded because of: this needs too many keys from the storage device at once; use SCAN\"",
+                "-\"EXECABORT Transaction discarded because of: this needs too many keys from the storage device at once; use \
+                 SCAN\"",
                 "{more}"
             );
             assert_eq!(client.line("EXEC").to_string(), "-\"ERR EXEC without MULTI\"");

@@ -89,7 +89,8 @@ fn publishing_costs_no_more_beside_a_hundred_thousand_channels_and_patterns() {
     let inside = cost_ns(&server, &mut publisher, &calls("a<000018>b"), &[Value::Integer(1)]);
     let named = cost_ns(&server, &mut publisher, &calls("channel:77"), &[Value::Integer(1)]);
     println!(
-        "crowds, PUBLISH: {without} ns without anybody; beside {all} channels and patterns {none} ns to nobody, {one} and {inside} to one by a pattern, {named} by its name; {} bytes for each",
+        "crowds, PUBLISH: {without} ns without anybody; beside {all} channels and patterns {none} ns to nobody, {one} and \
+         {inside} to one by a pattern, {named} by its name; {} bytes for each",
         peak.saturating_sub(before) / (2 * all)
     );
     // A comparison with each of them would take some hundred times as long.
@@ -151,7 +152,8 @@ fn serving_one_costs_no_more_beside_a_million_places_in_queues() {
     let many = cost(&mut control);
     let each = peak.saturating_sub(before) / places;
     println!(
-        "crowds, waiting: {places} places in {waited:.1?}, {each} bytes each; to wait and be served takes {few} ns beside ten, {many} beside them"
+        "crowds, waiting: {places} places in {waited:.1?}, {each} bytes each; to wait and be served takes {few} ns beside ten, \
+         {many} beside them"
     );
     // With the connections, which a smaller crowd has fewer places of.
     assert!(each < if full() { 500 } else { 800 }, "{each} bytes for a place");

@@ -192,7 +192,8 @@ fn ten_clients_over_hashes_that_do_not_fit_get_right_replies_within_the_budget()
     });
     let figures = Figures::of(&server);
     println!(
-        "large_hashes: {commands} commands; {} PINGs, the longest {:?}, {} above 20 ms; {} MiB used at most of {}; {} MiB resident at most; {} reads",
+        "large_hashes: {commands} commands; {} PINGs, the longest {:?}, {} above 20 ms; {} MiB used at most of {}; {} MiB \
+         resident at most; {} reads",
         seen.pings,
         seen.longest,
         seen.above_20_ms,

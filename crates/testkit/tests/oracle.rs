@@ -47,7 +47,8 @@ fn compare(table: &'static [Line], episodes: u64, commands: usize) {
     let settings = Settings { table, seed: seed(), episodes, commands, cold_percent: 0 };
     let report = run(&ours, &oracle, settings, &wanted).unwrap_or_else(|e| panic!("{e}\nour log:\n{}", ours.log()));
     println!(
-        "oracle: {} commands of {} names compared ({} answered with an error), {} replies of final keyspaces, seeds {}..{}, in {:.1?}",
+        "oracle: {} commands of {} names compared ({} answered with an error), {} replies of final keyspaces, seeds {}..{}, in \
+         {:.1?}",
         report.commands,
         report.names.len(),
         report.errors,

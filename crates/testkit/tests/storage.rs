@@ -167,7 +167,8 @@ fn histories_are_linearizable_while_keys_leave_memory() {
             let figures = Figures::of(&server);
             let count = |name: &str| figures.get(name);
             println!(
-                "histories {name} on {}: {checked} operations, cold {cold} times, {} reads, {} pages collected, {} copies, {} buckets split, {} merged",
+                "histories {name} on {}: {checked} operations, cold {cold} times, {} reads, {} pages collected, {} copies, {} \
+                 buckets split, {} merged",
                 mode.name,
                 count("storage_reads"),
                 count("storage_pages_compacted"),
@@ -195,7 +196,8 @@ fn a_faulty_device_gives_errors_and_never_a_wrong_answer() {
         let figures = Figures::of(&server);
         let count = |name: &str| figures.get(name);
         println!(
-            "histories {name} on a faulty device: {checked} operations, {refused} refused, cold {cold} times, {} reads, {} failed, {} corrupt blocks, {} writes failed",
+            "histories {name} on a faulty device: {checked} operations, {refused} refused, cold {cold} times, {} reads, {} \
+             failed, {} corrupt blocks, {} writes failed",
             count("storage_reads"),
             count("storage_read_errors"),
             count("storage_corrupt_blocks"),

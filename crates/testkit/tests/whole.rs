@@ -59,7 +59,8 @@ const KEYS: &[&str] = &[
 
 /// Commands that write, with more than one step if anything has.
 const COMMANDS: &[&str] = &[
-    "MSET small =a1500 volatile =b10 long =c2000 heap =d10 heap:volatile =e50000 =n700 =f5000 new =g10 new:heap =h40000 =m700 =i700",
+    "MSET small =a1500 volatile =b10 long =c2000 heap =d10 heap:volatile =e50000 =n700 =f5000 new =g10 new:heap =h40000 =m700 \
+     =i700",
     "MSET small =a5 new =b10 small =c1500 new =d40000 small =e6",
     "MSETNX new =a10 new:heap =b40000 =m700 =c10",
     "MSETNX new =a10 small =b10",

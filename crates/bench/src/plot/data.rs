@@ -218,7 +218,10 @@ mod tests {
 
     #[test]
     fn what_was_not_measured_is_not_drawn() {
-        let run = |pipeline: u64, cpu: Option<f64>| json!({"server": "a", "operation": "get", "pipeline": pipeline, "server_cpu_us_per_op": cpu, "ops_per_second": 0.0});
+        let run = |pipeline: u64, cpu: Option<f64>| {
+            json!({"server": "a", "operation": "get", "pipeline": pipeline,
+                   "server_cpu_us_per_op": cpu, "ops_per_second": 0.0})
+        };
         let charts = charts(&[run(1, Some(4.0)), run(16, Some(0.5)), run(64, None), run(256, Some(0.0))], None);
         assert_eq!(charts.iter().map(|chart| chart.0.as_str()).collect::<Vec<_>>(), ["cpu-pipeline"]);
         assert_eq!(charts[0].1.series[0].points, [(1.0, 4.0), (16.0, 0.5)]);

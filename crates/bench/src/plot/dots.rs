@@ -176,7 +176,10 @@ mod tests {
     use super::*;
 
     fn runs() -> Vec<Value> {
-        let run = |server: &str, group: &str, pipeline: u64, cpu: f64| json!({"server": server, "group": group, "operation": "hdel=1,hset=1", "pipeline": pipeline, "server_cpu_us_per_op": cpu});
+        let run = |server: &str, group: &str, pipeline: u64, cpu: f64| {
+            json!({"server": server, "group": group, "operation": "hdel=1,hset=1", "pipeline": pipeline,
+                   "server_cpu_us_per_op": cpu})
+        };
         let mut runs = Vec::new();
         for (server, factor) in [("ours", 1.0), ("old", 4.0), ("new", 2.0)] {
             runs.extend([run(server, "a", 16, factor), run(server, "a", 16, factor * 3.0), run(server, "a", 16, factor)]);

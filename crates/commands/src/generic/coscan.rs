@@ -5,14 +5,14 @@ use almandine_handler::{Command, CommandError, Handler, Outcome, ReadCall, Stop}
 use almandine_keyspace::Kind;
 
 use crate::traits::SLOW_READ;
-use crate::{hash, set, sorted_set};
+use crate::{hash, scan, set, sorted_set};
 
 pub(super) const COSCAN: Command = Command {
     spec: CommandSpec {
         name: "COSCAN",
         id: 719,
         since: "7.4.0",
-        complexity: "O(1) for every call. O(N) for a complete iteration, including enough command calls for the cursor to return back to 0. N is the number of elements inside the collection.",
+        complexity: scan::COMPLEXITY,
         summary: "Iterates over the elements of a collection, as HSCAN, SSCAN or ZSCAN would.",
         args: &[
             Arg::key("key", Access::Read),

@@ -20,7 +20,9 @@ pub(super) const DUMP: Command = Command {
         name: "DUMP",
         id: 229,
         since: "2.6.0",
-        complexity: "O(1) to access the key and additional O(N*M) to serialize it, where N is the number of objects composing the value and M their average size. For small string values the time complexity is thus O(1)+O(1*M) where M is small, so simply O(1).",
+        complexity: "O(1) to access the key and additional O(N*M) to serialize it, where N is the number of objects composing \
+                     the value and M their average size. For small string values the time complexity is thus O(1)+O(1*M) where \
+                     M is small, so simply O(1).",
         summary: "Returns a serialized representation of the value stored at a key.",
         args: &[Arg::key("key", Access::Read)],
         traits: Traits { fast: false, ..READ },
@@ -46,7 +48,10 @@ pub(super) const RESTORE: Command = Command {
         name: "RESTORE",
         id: 230,
         since: "2.6.0",
-        complexity: "O(1) to create the new key and additional O(N*M) to reconstruct the serialized value, where N is the number of objects composing the value and M their average size. For small string values the time complexity is thus O(1)+O(1*M) where M is small, so simply O(1). However for sorted set values the complexity is O(N*M*log(N)) because inserting values into sorted sets is O(log(N)).",
+        complexity: "O(1) to create the new key and additional O(N*M) to reconstruct the serialized value, where N is the \
+                     number of objects composing the value and M their average size. For small string values the time \
+                     complexity is thus O(1)+O(1*M) where M is small, so simply O(1). However for sorted set values the \
+                     complexity is O(N*M*log(N)) because inserting values into sorted sets is O(log(N)).",
         summary: "Creates a key from the serialized representation of a value.",
         args: &[
             Arg::key("key", Access::Overwrite),

@@ -46,7 +46,8 @@ pub(super) const KEYS: Command = Command {
     spec: CommandSpec {
         name: "KEYS",
         id: 219,
-        complexity: "O(N) with N being the number of keys in the database, under the assumption that the key names in the database and the given pattern have limited length.",
+        complexity: "O(N) with N being the number of keys in the database, under the assumption that the key names in the \
+                     database and the given pattern have limited length.",
         summary: "Returns all key names that match a pattern.",
         args: &[Arg::pattern("pattern")],
         traits: Traits { fast: false, all_keyspace: true, ..READ },
@@ -133,7 +134,7 @@ pub(super) const SCAN: Command = Command {
         name: "SCAN",
         id: 220,
         since: "2.8.0",
-        complexity: "O(1) for every call. O(N) for a complete iteration, including enough command calls for the cursor to return back to 0. N is the number of elements inside the collection.",
+        complexity: scan::COMPLEXITY,
         summary: "Iterates over the key names in the database.",
         args: &[
             Arg::integer("cursor"),

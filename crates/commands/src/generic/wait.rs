@@ -42,7 +42,8 @@ pub(super) const WAITAOF: Command = Command {
         name: "WAITAOF",
         id: 233,
         since: "7.2.0",
-        summary: "Blocks until all of the preceding write commands sent by the connection are written to the append-only file of the master and/or replicas.",
+        summary: "Blocks until all of the preceding write commands sent by the connection are written to the append-only file \
+                  of the master and/or replicas.",
         args: &[Arg::integer("numlocal"), Arg::integer("numreplicas"), Arg::integer("timeout")],
         ..WAIT.spec
     },

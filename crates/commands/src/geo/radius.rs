@@ -9,7 +9,8 @@ use super::search::{ORDER, WITHCOORD, WITHDIST, WITHHASH};
 use super::{GEO, UNIT};
 use crate::traits::{SLOW_READ, SLOW_WRITE};
 
-const COMPLEXITY: &str = "O(N+log(M)) where N is the number of elements inside the bounding box of the circular area delimited by center and radius and M is the number of items inside the index.";
+const COMPLEXITY: &str = "O(N+log(M)) where N is the number of elements inside the bounding box of the circular area delimited \
+                          by center and radius and M is the number of items inside the index.";
 
 const KEY: Arg = Arg::key("key", Access::Read);
 const LONGITUDE: Arg = Arg::double("longitude");

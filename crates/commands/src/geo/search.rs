@@ -8,7 +8,8 @@ use super::query::Form;
 use super::{GEO, UNIT};
 use crate::traits::{SLOW_READ, SLOW_WRITE};
 
-const COMPLEXITY: &str = "O(N+log(M)) where N is the number of elements in the grid-aligned bounding box area around the shape provided as the filter and M is the number of items inside the shape";
+const COMPLEXITY: &str = "O(N+log(M)) where N is the number of elements in the grid-aligned bounding box area around the shape \
+                          provided as the filter and M is the number of items inside the shape";
 const HISTORY: &[(&str, &str)] =
     &[("7.0.0", "Added support for uppercase unit names."), ("9.0.0", "Added support for the BYPOLYGON option.")];
 
@@ -77,7 +78,8 @@ pub(super) const GEOSEARCHSTORE: Command = Command {
         id: 865,
         since: "6.2.0",
         complexity: COMPLEXITY,
-        summary: "Queries a geospatial index for members inside an area of a box, a circle or a polygon, optionally stores the result.",
+        summary: "Queries a geospatial index for members inside an area of a box, a circle or a polygon, optionally stores the \
+                  result.",
         args: &[
             Arg::key("destination", Access::Overwrite),
             Arg::key("source", Access::Read),

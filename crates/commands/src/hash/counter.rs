@@ -13,7 +13,8 @@ pub(super) const HINCRBY: Command = Command {
     spec: CommandSpec {
         name: "HINCRBY",
         id: 612,
-        summary: "Increments the integer value of a field in a hash by a number. Uses 0 as initial value if the field doesn't exist.",
+        summary: "Increments the integer value of a field in a hash by a number. Uses 0 as initial value if the field doesn't \
+                  exist.",
         args: &[Arg::key("key", Access::ReadUpdate), Arg::value("field"), Arg::integer("increment")],
         traits: Traits { element: true, ..WRITE },
         ..HASH

@@ -137,7 +137,7 @@ pub(crate) fn parse<'c>(
 /// As [`parse`], for commands without options.
 ///
 /// # Errors
-/// As there.
+/// When the words are no fields, or something follows them.
 pub(crate) fn only_fields(args: Args<'_>, element: Element) -> Result<Fields<'_>, CommandError> {
     let bad_count = match element {
         Element::Field => errors::hash::FIELDS_NOT_POSITIVE,

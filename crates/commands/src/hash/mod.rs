@@ -175,7 +175,8 @@ const HSET: Command = Command {
     spec: CommandSpec {
         name: "HSET",
         id: 600,
-        complexity: "O(1) for each field/value pair added, so O(N) to add N field/value pairs when the command is called with multiple field/value pairs.",
+        complexity: "O(1) for each field/value pair added, so O(N) to add N field/value pairs when the command is called with \
+                     multiple field/value pairs.",
         summary: "Creates or modifies the value of a field in a hash.",
         args: FIELDS_AND_VALUES,
         traits: Traits { element: true, ..WRITE },

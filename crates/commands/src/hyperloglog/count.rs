@@ -15,7 +15,8 @@ pub(super) const PFCOUNT: Command = Command {
         name: "PFCOUNT",
         id: 561,
         since: "2.8.9",
-        complexity: "O(1) with a very small average constant time when called with a single key. O(N) with N being the number of keys, and much bigger constant times, when called with multiple keys.",
+        complexity: "O(1) with a very small average constant time when called with a single key. O(N) with N being the number \
+                     of keys, and much bigger constant times, when called with multiple keys.",
         summary: "Returns the approximated cardinality of the set(s) observed by the HyperLogLog key(s).",
         group: Group::HyperLogLog,
         args: &[Arg::key("key", Access::ReadRepair)

@@ -24,7 +24,8 @@ pub(super) const BLPOP: Command = Command {
         id: 1000,
         since: "2.0.0",
         complexity: "O(N) where N is the number of provided keys.",
-        summary: "Removes and returns the first element in a list. Blocks until an element is available otherwise. Deletes the list if the last element was popped.",
+        summary: "Removes and returns the first element in a list. Blocks until an element is available otherwise. Deletes the \
+                  list if the last element was popped.",
         args: &[Arg::key("key", Access::Take).multiple(), Arg::double("timeout")],
         traits: Traits { noscript: true, ..WAITS },
         keys: Keys::Specs(&[KeySpec::range(1, -2, 1, Access::Take)]),
@@ -38,7 +39,8 @@ pub(super) const BRPOP: Command = Command {
     spec: CommandSpec {
         name: "BRPOP",
         id: 1001,
-        summary: "Removes and returns the last element in a list. Blocks until an element is available otherwise. Deletes the list if the last element was popped.",
+        summary: "Removes and returns the last element in a list. Blocks until an element is available otherwise. Deletes the \
+                  list if the last element was popped.",
         ..BLPOP.spec
     },
     run: Handler::Write(|call| pop(call, End::Right)),
@@ -69,7 +71,8 @@ pub(super) const BLMPOP: Command = Command {
     spec: CommandSpec {
         name: "BLMPOP",
         id: 1002,
-        summary: "Pops the first element from one of multiple lists. Blocks until an element is available otherwise. Deletes the list if the last element was popped.",
+        summary: "Pops the first element from one of multiple lists. Blocks until an element is available otherwise. Deletes \
+                  the list if the last element was popped.",
         args: &[
             Arg::double("timeout"),
             Arg::key_count("numkeys"),
@@ -92,7 +95,8 @@ pub(super) const BLMOVE: Command = Command {
     spec: CommandSpec {
         name: "BLMOVE",
         id: 1003,
-        summary: "Pops an element from a list, pushes it to another list and returns it. Blocks until an element is available otherwise. Deletes the list if the last element was moved.",
+        summary: "Pops an element from a list, pushes it to another list and returns it. Blocks until an element is available \
+                  otherwise. Deletes the list if the last element was moved.",
         args: &[SOURCE, DESTINATION, FROM, TO, Arg::double("timeout")],
         traits: Traits { noscript: true, ..MOVES },
         ..LMOVE.spec
@@ -109,7 +113,8 @@ pub(super) const BRPOPLPUSH: Command = Command {
         name: "BRPOPLPUSH",
         id: 1004,
         since: "2.2.0",
-        summary: "Pops an element from a list, pushes it to another list and returns it. Block until an element is available otherwise. Deletes the list if the last element was popped.",
+        summary: "Pops an element from a list, pushes it to another list and returns it. Block until an element is available \
+                  otherwise. Deletes the list if the last element was popped.",
         args: &[SOURCE, DESTINATION, Arg::double("timeout")],
         history: &[("6.0.0", "`timeout` is interpreted as a double instead of an integer.")],
         deprecated: Some(Deprecated { since: "6.2.0", replaced_by: "`BLMOVE` with the `RIGHT` and `LEFT` arguments" }),
@@ -141,7 +146,8 @@ pub(super) const BLMOVEM: Command = Command {
         id: 1005,
         since: "8.10.0",
         complexity: "O(N) where N is the number of elements moved.",
-        summary: "Moves up to (or exactly) a number of elements from one list to another and returns them. Blocks until the elements are available otherwise. Deletes the source list if it becomes empty.",
+        summary: "Moves up to (or exactly) a number of elements from one list to another and returns them. Blocks until the \
+                  elements are available otherwise. Deletes the source list if it becomes empty.",
         args: &[SOURCE, DESTINATION, FROM, TO, Arg::double("timeout"), HOW_MANY],
         traits: MOVES,
         ..BLMOVE.spec

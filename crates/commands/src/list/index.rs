@@ -27,7 +27,8 @@ pub(super) const LINDEX: Command = Command {
     spec: CommandSpec {
         name: "LINDEX",
         id: 827,
-        complexity: "O(N) where N is the number of elements to traverse to get to the element at index. This makes asking for the first or the last element of the list O(1).",
+        complexity: "O(N) where N is the number of elements to traverse to get to the element at index. This makes asking for \
+                     the first or the last element of the list O(1).",
         summary: "Returns an element from a list by its index.",
         args: &[Arg::key("key", Access::Read), Arg::integer("index")],
         traits: SLOW_READ,

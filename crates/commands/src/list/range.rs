@@ -15,7 +15,8 @@ pub(super) const LRANGE: Command = Command {
     spec: CommandSpec {
         name: "LRANGE",
         id: 829,
-        complexity: "O(S+N) where S is the distance of start offset from HEAD for small lists, from nearest end (HEAD or TAIL) for large lists; and N is the number of elements in the specified range.",
+        complexity: "O(S+N) where S is the distance of start offset from HEAD for small lists, from nearest end (HEAD or TAIL) \
+                     for large lists; and N is the number of elements in the specified range.",
         summary: "Returns a range of elements from a list.",
         args: &[Arg::key("key", Access::Read), Arg::integer("start"), Arg::integer("stop")],
         traits: SLOW_READ,

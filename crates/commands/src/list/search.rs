@@ -14,7 +14,9 @@ pub(super) const LINSERT: Command = Command {
         name: "LINSERT",
         id: 831,
         since: "2.2.0",
-        complexity: "O(N) where N is the number of elements to traverse before seeing the value pivot. This means that inserting somewhere on the left end on the list (head) can be considered O(1) and inserting somewhere on the right end (tail) is O(N).",
+        complexity: "O(N) where N is the number of elements to traverse before seeing the value pivot. This means that \
+                     inserting somewhere on the left end on the list (head) can be considered O(1) and inserting somewhere on \
+                     the right end (tail) is O(N).",
         summary: "Inserts an element before or after another element in a list.",
         args: &[
             Arg::key("key", Access::Insert),
@@ -89,7 +91,9 @@ pub(super) const LPOS: Command = Command {
         name: "LPOS",
         id: 833,
         since: "6.0.6",
-        complexity: "O(N) where N is the number of elements in the list, for the average case. When searching for elements near the head or the tail of the list, or when the MAXLEN option is provided, the command may run in constant time.",
+        complexity: "O(N) where N is the number of elements in the list, for the average case. When searching for elements near \
+                     the head or the tail of the list, or when the MAXLEN option is provided, the command may run in constant \
+                     time.",
         summary: "Returns the index of matching elements in a list.",
         args: &[
             Arg::key("key", Access::Read),

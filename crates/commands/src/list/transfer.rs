@@ -24,7 +24,8 @@ pub(super) const LMOVE: Command = Command {
         name: "LMOVE",
         id: 834,
         since: "6.2.0",
-        summary: "Returns an element after popping it from one list and pushing it to another. Deletes the list if the last element was moved.",
+        summary: "Returns an element after popping it from one list and pushing it to another. Deletes the list if the last \
+                  element was moved.",
         args: &[SOURCE, DESTINATION, FROM, TO],
         traits: SLOW_WRITE,
         ..LIST
@@ -40,7 +41,8 @@ pub(super) const RPOPLPUSH: Command = Command {
         name: "RPOPLPUSH",
         id: 835,
         since: "1.2.0",
-        summary: "Returns the last element of a list after removing and pushing it to another list. Deletes the list if the last element was popped.",
+        summary: "Returns the last element of a list after removing and pushing it to another list. Deletes the list if the \
+                  last element was popped.",
         args: &[SOURCE, DESTINATION],
         deprecated: Some(Deprecated { since: "6.2.0", replaced_by: "`LMOVE` with the `RIGHT` and `LEFT` arguments" }),
         ..LMOVE.spec
@@ -73,7 +75,8 @@ pub(super) const LMOVEM: Command = Command {
         id: 837,
         since: "8.10.0",
         complexity: "O(N) where N is the number of elements moved.",
-        summary: "Moves up to (or exactly) a number of elements from one list to another and returns them. Deletes the source list if it becomes empty.",
+        summary: "Moves up to (or exactly) a number of elements from one list to another and returns them. Deletes the source \
+                  list if it becomes empty.",
         args: &[SOURCE, DESTINATION, FROM, TO, HOW_MANY],
         ..LMOVE.spec
     },

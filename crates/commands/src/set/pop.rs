@@ -16,7 +16,8 @@ pub(super) const SPOP: Command = Command {
         name: "SPOP",
         id: 708,
         complexity: "Without the count argument O(1), otherwise O(N) where N is the value of the passed count.",
-        summary: "Returns one or more random members from a set after removing them. Deletes the set if the last member was popped.",
+        summary: "Returns one or more random members from a set after removing them. Deletes the set if the last member was \
+                  popped.",
         args: &[Arg::key("key", Access::Take), Arg::integer("count").optional().since("3.2.0")],
         traits: CHANGE,
         tips: &["nondeterministic_output"],

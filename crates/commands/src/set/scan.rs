@@ -4,7 +4,7 @@ use almandine_command_spec::{Access, Arg, CommandSpec};
 use almandine_handler::{Command, Handler, Outcome, ReadCall};
 
 use super::access::{SET, look_at_all};
-use crate::scan::Scan;
+use crate::scan::{self, Scan};
 use crate::traits::SLOW_READ;
 
 pub(super) const SSCAN: Command = Command {
@@ -12,7 +12,7 @@ pub(super) const SSCAN: Command = Command {
         name: "SSCAN",
         id: 706,
         since: "2.8.0",
-        complexity: "O(1) for every call. O(N) for a complete iteration, including enough command calls for the cursor to return back to 0. N is the number of elements inside the collection.",
+        complexity: scan::COMPLEXITY,
         summary: "Iterates over members of a set.",
         args: &[
             Arg::key("key", Access::Read),

@@ -17,7 +17,8 @@ pub(super) const BZPOPMIN: Command = Command {
         id: 1020,
         since: "5.0.0",
         complexity: "O(log(N)) with N being the number of elements in the sorted set.",
-        summary: "Removes and returns the member with the lowest score from one or more sorted sets. Blocks until a member is available otherwise. Deletes the sorted set if the last element was popped.",
+        summary: "Removes and returns the member with the lowest score from one or more sorted sets. Blocks until a member is \
+                  available otherwise. Deletes the sorted set if the last element was popped.",
         args: &[Arg::key("key", Access::Take).multiple(), Arg::double("timeout")],
         traits: Traits { blocking: true, noscript: true, ..CHANGE },
         keys: Keys::Specs(&[KeySpec::range(1, -2, 1, Access::Take)]),
@@ -31,7 +32,8 @@ pub(super) const BZPOPMAX: Command = Command {
     spec: CommandSpec {
         name: "BZPOPMAX",
         id: 1021,
-        summary: "Removes and returns the member with the highest score from one or more sorted sets. Blocks until a member available otherwise.  Deletes the sorted set if the last element was popped.",
+        summary: "Removes and returns the member with the highest score from one or more sorted sets. Blocks until a member \
+                  available otherwise.  Deletes the sorted set if the last element was popped.",
         ..BZPOPMIN.spec
     },
     run: Handler::Write(|call| pop(call, true)),
@@ -68,7 +70,8 @@ pub(super) const BZMPOP: Command = Command {
     spec: CommandSpec {
         name: "BZMPOP",
         id: 1022,
-        summary: "Removes and returns a member by score from one or more sorted sets. Blocks until a member is available otherwise. Deletes the sorted set if the last element was popped.",
+        summary: "Removes and returns a member by score from one or more sorted sets. Blocks until a member is available \
+                  otherwise. Deletes the sorted set if the last element was popped.",
         args: &[
             Arg::double("timeout"),
             Arg::key_count("numkeys"),

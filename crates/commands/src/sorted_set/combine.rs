@@ -29,9 +29,12 @@ const ANSWER: CommandSpec = CommandSpec { since: "6.2.0", traits: SLOW_READ, ..S
 const STORE: CommandSpec = CommandSpec { since: "2.0.0", traits: SLOW_WRITE, ..SORTED_SET };
 const ADDED: &[(&str, &str)] = &[("8.8.0", "Added the `COUNT` aggregate.")];
 
-const UNION: &str = "O(N)+O(M*log(M)) with N being the sum of the sizes of the input sorted sets, and M being the number of elements in the resulting sorted set.";
-const INTERSECTION: &str = "O(N*K)+O(M*log(M)) worst case with N being the smallest input sorted set, K being the number of input sorted sets and M being the number of elements in the resulting sorted set.";
-const DIFFERENCE: &str = "O(L + (N-K)log(N)) worst case where L is the total number of elements in all the sets, N is the size of the first set, and K is the size of the result set.";
+const UNION: &str = "O(N)+O(M*log(M)) with N being the sum of the sizes of the input sorted sets, and M being the number of \
+                     elements in the resulting sorted set.";
+const INTERSECTION: &str = "O(N*K)+O(M*log(M)) worst case with N being the smallest input sorted set, K being the number of \
+                            input sorted sets and M being the number of elements in the resulting sorted set.";
+const DIFFERENCE: &str = "O(L + (N-K)log(N)) worst case where L is the total number of elements in all the sets, N is the size \
+                          of the first set, and K is the size of the result set.";
 
 pub(super) const ZUNION: Command = Command {
     spec: CommandSpec {

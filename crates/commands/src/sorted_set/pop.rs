@@ -18,7 +18,8 @@ pub(super) const ZPOPMIN: Command = Command {
         id: 770,
         since: "5.0.0",
         complexity: "O(log(N)*M) with N being the number of elements in the sorted set, and M being the number of elements popped.",
-        summary: "Returns the lowest-scoring members from a sorted set after removing them. Deletes the sorted set if the last member was popped.",
+        summary: "Returns the lowest-scoring members from a sorted set after removing them. Deletes the sorted set if the last \
+                  member was popped.",
         args: &[Arg::key("key", Access::Take), Arg::integer("count").optional()],
         traits: CHANGE,
         ..SORTED_SET
@@ -30,7 +31,8 @@ pub(super) const ZPOPMAX: Command = Command {
     spec: CommandSpec {
         name: "ZPOPMAX",
         id: 771,
-        summary: "Returns the highest-scoring members from a sorted set after removing them. Deletes the sorted set if the last member was popped.",
+        summary: "Returns the highest-scoring members from a sorted set after removing them. Deletes the sorted set if the last \
+                  member was popped.",
         ..ZPOPMIN.spec
     },
     run: Handler::Write(|call| pop_one_key(call, true)),
@@ -76,8 +78,10 @@ pub(super) const ZMPOP: Command = Command {
         name: "ZMPOP",
         id: 772,
         since: "7.0.0",
-        complexity: "O(K) + O(M*log(N)) where K is the number of provided keys, N being the number of elements in the sorted set, and M being the number of elements popped.",
-        summary: "Returns the highest- or lowest-scoring members from one or more sorted sets after removing them. Deletes the sorted set if the last member was popped.",
+        complexity: "O(K) + O(M*log(N)) where K is the number of provided keys, N being the number of elements in the sorted \
+                     set, and M being the number of elements popped.",
+        summary: "Returns the highest- or lowest-scoring members from one or more sorted sets after removing them. Deletes the \
+                  sorted set if the last member was popped.",
         args: &[
             Arg::key_count("numkeys"),
             Arg::key("key", Access::Take).multiple(),

@@ -22,7 +22,9 @@ const WITHSCORES: Arg = Arg::pure_token("withscores", "WITHSCORES").optional();
 
 const LOG_AND_COUNT: &str =
     "O(log(N)+M) with N being the number of elements in the sorted set and M the number of elements returned.";
-const LOG_AND_LIMIT: &str = "O(log(N)+M) with N being the number of elements in the sorted set and M the number of elements being returned. If M is constant (e.g. always asking for the first 10 elements with LIMIT), you can consider it O(log(N)).";
+const LOG_AND_LIMIT: &str = "O(log(N)+M) with N being the number of elements in the sorted set and M the number of elements \
+                             being returned. If M is constant (e.g. always asking for the first 10 elements with LIMIT), you \
+                             can consider it O(log(N)).";
 
 pub(super) const ZRANGE: Command = Command {
     spec: CommandSpec {

@@ -42,7 +42,8 @@ fn zrem(call: &mut WriteCall<'_>) -> Outcome {
 }
 
 const RANGE: CommandSpec = CommandSpec {
-    complexity: "O(log(N)+M) with N being the number of elements in the sorted set and M the number of elements removed by the operation.",
+    complexity: "O(log(N)+M) with N being the number of elements in the sorted set and M the number of elements removed by the \
+                 operation.",
     traits: Traits { fast: false, ..CHANGE },
     ..SORTED_SET
 };
@@ -81,7 +82,8 @@ pub(super) const ZREMRANGEBYLEX: Command = Command {
         name: "ZREMRANGEBYLEX",
         id: 768,
         since: "2.8.9",
-        summary: "Removes members in a sorted set within a lexicographical range. Deletes the sorted set if all members were removed.",
+        summary: "Removes members in a sorted set within a lexicographical range. Deletes the sorted set if all members were \
+                  removed.",
         args: &[Arg::key("key", Access::Delete), Arg::value("min"), Arg::value("max")],
         ..RANGE
     },

@@ -5,7 +5,7 @@ use almandine_handler::{Command, Handler, Outcome, ReadCall};
 use almandine_resp::number;
 
 use super::access::{SORTED_SET, look_at_all};
-use crate::scan::Scan;
+use crate::scan::{self, Scan};
 use crate::traits::SLOW_READ;
 
 pub(super) const ZSCAN: Command = Command {
@@ -13,7 +13,7 @@ pub(super) const ZSCAN: Command = Command {
         name: "ZSCAN",
         id: 769,
         since: "2.8.0",
-        complexity: "O(1) for every call. O(N) for a complete iteration, including enough command calls for the cursor to return back to 0. N is the number of elements inside the collection.",
+        complexity: scan::COMPLEXITY,
         summary: "Iterates over members and scores of a sorted set.",
         args: &[
             Arg::key("key", Access::Read),

@@ -16,7 +16,8 @@ pub(super) const ZRANGESTORE: Command = Command {
         name: "ZRANGESTORE",
         id: 774,
         since: "6.2.0",
-        complexity: "O(log(N)+M) with N being the number of elements in the sorted set and M the number of elements stored into the destination key.",
+        complexity: "O(log(N)+M) with N being the number of elements in the sorted set and M the number of elements stored into \
+                     the destination key.",
         summary: "Stores a range of members from sorted set in a key.",
         args: &[
             Arg::key("dst", Access::Overwrite),

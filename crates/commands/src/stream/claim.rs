@@ -18,7 +18,8 @@ pub(super) const XCLAIM: Command = Command {
         name: "XCLAIM",
         id: 901,
         complexity: "O(log N) with N being the number of messages in the PEL of the consumer group.",
-        summary: "Changes, or acquires, ownership of a message in a consumer group, as if the message was delivered a consumer group member.",
+        summary: "Changes, or acquires, ownership of a message in a consumer group, as if the message was delivered a consumer \
+                  group member.",
         args: &[
             Arg::key("key", Access::Update),
             Arg::value("group"),
@@ -166,7 +167,8 @@ pub(super) const XAUTOCLAIM: Command = Command {
         id: 902,
         since: "6.2.0",
         complexity: "O(1) if COUNT is small.",
-        summary: "Changes, or acquires, ownership of messages in a consumer group, as if the messages were delivered to as consumer group member.",
+        summary: "Changes, or acquires, ownership of messages in a consumer group, as if the messages were delivered to as \
+                  consumer group member.",
         args: &[
             Arg::key("key", Access::Delete),
             Arg::value("group"),

@@ -18,7 +18,8 @@ pub(super) const XNACK: Command = Command {
         id: 892,
         since: "8.8.0",
         complexity: "O(1) for each message ID processed.",
-        summary: "Releases pending messages back to the group's PEL without acknowledging them, making them available for re-delivery.",
+        summary: "Releases pending messages back to the group's PEL without acknowledging them, making them available for \
+                  re-delivery.",
         args: &[
             Arg::key("key", Access::Update),
             Arg::value("group"),

@@ -15,7 +15,10 @@ pub(super) const XPENDING: Command = Command {
     spec: CommandSpec {
         name: "XPENDING",
         id: 900,
-        complexity: "O(N) with N being the number of elements returned, so asking for a small fixed number of entries per call is O(1). O(M), where M is the total number of entries scanned when used with the IDLE filter. When the command returns just the summary and the list of consumers is small, it runs in O(1) time; otherwise, an additional O(N) time for iterating every consumer.",
+        complexity: "O(N) with N being the number of elements returned, so asking for a small fixed number of entries per call \
+                     is O(1). O(M), where M is the total number of entries scanned when used with the IDLE filter. When the \
+                     command returns just the summary and the list of consumers is small, it runs in O(1) time; otherwise, an \
+                     additional O(N) time for iterating every consumer.",
         summary: "Returns the information and entries from a stream consumer group's pending entries list.",
         args: &[
             Arg::key("key", Access::Read),

@@ -19,7 +19,8 @@ pub(super) const XRANGE: Command = Command {
     spec: CommandSpec {
         name: "XRANGE",
         id: 882,
-        complexity: "O(N) with N being the number of elements being returned. If N is constant (e.g. always asking for the first 10 elements with COUNT), you can consider it O(1).",
+        complexity: "O(N) with N being the number of elements being returned. If N is constant (e.g. always asking for the \
+                     first 10 elements with COUNT), you can consider it O(1).",
         summary: "Returns the messages from a stream within a range of IDs.",
         args: &[
             Arg::key("key", Access::Read),
@@ -38,7 +39,8 @@ pub(super) const XREVRANGE: Command = Command {
     spec: CommandSpec {
         name: "XREVRANGE",
         id: 883,
-        complexity: "O(N) with N being the number of elements returned. If N is constant (e.g. always asking for the first 10 elements with COUNT), you can consider it O(1).",
+        complexity: "O(N) with N being the number of elements returned. If N is constant (e.g. always asking for the first 10 \
+                     elements with COUNT), you can consider it O(1).",
         summary: "Returns the messages from a stream within a range of IDs in reverse order.",
         args: &[
             Arg::key("key", Access::Read),

@@ -30,8 +30,11 @@ pub(super) const XREAD: Command = Command {
     spec: CommandSpec {
         name: "XREAD",
         id: 886,
-        complexity: "For each stream mentioned: O(N) with N being the number of elements being returned, it means that XREAD-ing with a fixed COUNT is O(1). Note that when the BLOCK option is used, XADD will pay O(M) time in order to serve the M clients blocked on the stream getting new data.",
-        summary: "Returns messages from multiple streams with IDs greater than the ones requested. Blocks until a message is available otherwise.",
+        complexity: "For each stream mentioned: O(N) with N being the number of elements being returned, it means that \
+                     XREAD-ing with a fixed COUNT is O(1). Note that when the BLOCK option is used, XADD will pay O(M) time in \
+                     order to serve the M clients blocked on the stream getting new data.",
+        summary: "Returns messages from multiple streams with IDs greater than the ones requested. Blocks until a message is \
+                  available otherwise.",
         args: &[
             Arg::integer("count").token("COUNT").optional(),
             Arg::integer("milliseconds").token("BLOCK").optional(),

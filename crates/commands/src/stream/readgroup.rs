@@ -19,8 +19,12 @@ pub(super) const XREADGROUP: Command = Command {
     spec: CommandSpec {
         name: "XREADGROUP",
         id: 889,
-        complexity: "For each stream mentioned: O(M) with M being the number of elements returned. If M is constant (e.g. always asking for the first 10 elements with COUNT), you can consider it O(1). On the other side when XREADGROUP blocks, XADD will pay the O(N) time in order to serve the N clients blocked on the stream getting new data.",
-        summary: "Returns new or historical messages from a stream for a consumer in a group. Blocks until a message is available otherwise.",
+        complexity: "For each stream mentioned: O(M) with M being the number of elements returned. If M is constant (e.g. \
+                     always asking for the first 10 elements with COUNT), you can consider it O(1). On the other side when \
+                     XREADGROUP blocks, XADD will pay the O(N) time in order to serve the N clients blocked on the stream \
+                     getting new data.",
+        summary: "Returns new or historical messages from a stream for a consumer in a group. Blocks until a message is \
+                  available otherwise.",
         args: &[
             Arg::block("group-block", &[Arg::value("group"), Arg::value("consumer")]).token("GROUP"),
             Arg::integer("count").token("COUNT").optional(),

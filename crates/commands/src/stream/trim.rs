@@ -26,7 +26,8 @@ pub(super) const XTRIM: Command = Command {
     spec: CommandSpec {
         name: "XTRIM",
         id: 887,
-        complexity: "O(N), with N being the number of evicted entries. Constant times are very small however, since entries are organized in macro nodes containing multiple entries that can be released with a single deallocation.",
+        complexity: "O(N), with N being the number of evicted entries. Constant times are very small however, since entries are \
+                     organized in macro nodes containing multiple entries that can be released with a single deallocation.",
         summary: "Deletes messages from the beginning of a stream.",
         args: &[
             Arg::key("key", Access::Delete),

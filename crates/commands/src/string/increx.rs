@@ -17,7 +17,8 @@ pub(super) const INCREX: Command = Command {
         name: "INCREX",
         id: 19,
         since: "8.8.0",
-        summary: "Increments the numeric value of a key by a number and sets its expiration time. Uses 0 as initial value if the key doesn't exist.",
+        summary: "Increments the numeric value of a key by a number and sets its expiration time. Uses 0 as initial value if \
+                  the key doesn't exist.",
         group: Group::String,
         args: &[
             Arg::key("key", Access::ReadUpdate),

@@ -14,7 +14,9 @@ pub(super) const APPEND: Command = Command {
         name: "APPEND",
         id: 9,
         since: "2.0.0",
-        complexity: "O(1). The amortized time complexity is O(1) assuming the appended value is small and the already present value is of any size, since the dynamic string library used by Redis will double the free space available on every reallocation.",
+        complexity: "O(1). The amortized time complexity is O(1) assuming the appended value is small and the already present \
+                     value is of any size, since the dynamic string library used by Redis will double the free space available \
+                     on every reallocation.",
         summary: "Appends a string to the value of a key. Creates the key if it doesn't exist.",
         group: Group::String,
         args: &[Arg::key("key", Access::Insert), Arg::value("value")],
@@ -74,7 +76,9 @@ pub(super) const SETRANGE: Command = Command {
         name: "SETRANGE",
         id: 11,
         since: "2.2.0",
-        complexity: "O(1), not counting the time taken to copy the new string in place. Usually, this string is very small so the amortized complexity is O(1). Otherwise, complexity is O(M) with M being the length of the value argument.",
+        complexity: "O(1), not counting the time taken to copy the new string in place. Usually, this string is very small so \
+                     the amortized complexity is O(1). Otherwise, complexity is O(M) with M being the length of the value \
+                     argument.",
         summary: "Overwrites a part of a string value with another by an offset. Creates the key if it doesn't exist.",
         group: Group::String,
         args: &[Arg::key("key", Access::Update), Arg::integer("offset"), Arg::value("value")],
@@ -120,7 +124,9 @@ pub(super) const GETRANGE: Command = Command {
         name: "GETRANGE",
         id: 12,
         since: "2.4.0",
-        complexity: "O(N) where N is the length of the returned string. The complexity is ultimately determined by the returned length, but because creating a substring from an existing string is very cheap, it can be considered O(1) for small strings.",
+        complexity: "O(N) where N is the length of the returned string. The complexity is ultimately determined by the returned \
+                     length, but because creating a substring from an existing string is very cheap, it can be considered O(1) \
+                     for small strings.",
         summary: "Returns a substring of the string stored at a key.",
         group: Group::String,
         args: &[Arg::key("key", Access::Read), Arg::integer("start"), Arg::integer("end")],

@@ -79,8 +79,10 @@ fn bash() -> String {
         OPTIONS.iter().map(|option| option.0).chain(parameters().map(|p| p.name)).map(|n| format!("--{n}")).collect();
     let _ = write!(
         text,
-        "    esac\n    if [[ $current == -* ]]; then\n        mapfile -t COMPREPLY < <(compgen -W '{}' -- \"$current\")\n    else\n        \
-         mapfile -t COMPREPLY < <(compgen -f -- \"$current\")\n    fi\n}}\ncomplete -o filenames -F _almandine_server almandine-server\n",
+        "    esac\n    if [[ $current == -* ]]; then\n\
+         \x20       mapfile -t COMPREPLY < <(compgen -W '{}' -- \"$current\")\n    else\n\
+         \x20       mapfile -t COMPREPLY < <(compgen -f -- \"$current\")\n    fi\n}}\n\
+         complete -o filenames -F _almandine_server almandine-server\n",
         names.join(" ")
     );
     text

@@ -104,9 +104,10 @@ pub fn reference() -> String {
          Generated from the parameter table by `cargo xtask docs`; do not edit.\n\n\
          Parameters stand in the configuration file (`port 7000`), on the command line (`--port 7000`), and in CONFIG GET and\n\
          SET. *Accepted* ones are parsed, remembered and reported, and have no effect: they exist so that files, scripts and\n\
-         tools of Redis and Valkey work unchanged. *Refused* ones promise safety or durability that does not exist yet: any value but\n\
-         the default is an error, at start and in CONFIG SET. *Fixed* ones cannot be changed at run time; *protected* ones only as\n\
-         `enable-protected-configs` allows. Bytes take units: `k` is 1000, `kb` is 1024, likewise `m`, `mb`, `g`, `gb`.\n",
+         tools of Redis and Valkey work unchanged. *Refused* ones promise safety or durability that does not exist yet: any\n\
+         value but the default is an error, at start and in CONFIG SET. *Fixed* ones cannot be changed at run time; *protected*\n\
+         ones only as `enable-protected-configs` allows. Bytes take units: `k` is 1000, `kb` is 1024, likewise\n\
+         `m`, `mb`, `g`, `gb`.\n",
     );
     for section in SECTIONS {
         let Some(first) = section.first() else { continue };

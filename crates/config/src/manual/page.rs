@@ -20,8 +20,8 @@ almandine\-server \- serves the Redis protocol on every core
 .RB [ \-\-\fIPARAMETER\fR
 .IR VALUE ...]...
 .SH DESCRIPTION
-An in\-memory store of strings, hashes, lists, sets, sorted sets and streams that speaks the protocol of Redis and Valkey. A worker per core
-executes what it receives. With
+An in\-memory store of strings, hashes, lists, sets, sorted sets and streams that speaks the protocol of Redis and Valkey.
+A worker per core executes what it receives. With
 .B storage\-dir
 data that does not fit
 .B maxmemory
@@ -42,8 +42,8 @@ Shows the version.
 .BR \-\-check\-config " [\fIFILE\fR]"
 Says whether the server would start, with every error and its line, and notes which parameters have no effect, and why.
 .SH PARAMETERS
-Defaults stand in brackets. Those marked * are fixed at start; CONFIG SET changes the others. Bytes take units: k is 1000, kb is 1024,
-likewise m, mb, g and gb.
+Defaults stand in brackets. Those marked * are fixed at start; CONFIG SET changes the others. Bytes take units:
+k is 1000, kb is 1024, likewise m, mb, g and gb.
 "#;
 
 const TAIL: &str = r#".SH SIGNALS

@@ -19,13 +19,16 @@ section! {
         "Replies that may wait for a slow reader: class, hard limit, soft limit, seconds above the soft limit."
         => output_buffer_limits: BufferLimits;
     "client-output-pause": (Kind::Memory(0, i64::MAX as u64)) = "1mb" [own]
-        "Replies of a slow reader beyond which its next commands wait; less with a small `maxmemory`. One that has sent 64 times as much beside as much of unread replies, and reads nothing for a minute, is closed. 0 lets replies pile up to `client-output-buffer-limit` and `maxmemory-clients`, as Redis does."
+        "Replies of a slow reader beyond which its next commands wait; less with a small `maxmemory`. One that has sent 64 \
+         times as much beside as much of unread replies, and reads nothing for a minute, is closed. 0 lets replies pile up to \
+         `client-output-buffer-limit` and `maxmemory-clients`, as Redis does."
         => output_pause_bytes: u64;
     "maxmemory-clients": (Kind::Share) = "0" []
         "Memory of all clients together, in bytes or percent of `maxmemory`, beyond which the largest are closed; 0 for no limit."
         => clients_memory_max: Share;
     "client-default-resp": (Kind::Integer(2, 3)) = "2" [hidden] "Protocol version of a new connection.";
-    "tracking-table-max-keys": (Kind::Integer(0, i64::MAX)) = "1000000" [] "Keys remembered for client-side caching; 0 for no limit."
+    "tracking-table-max-keys": (Kind::Integer(0, i64::MAX)) = "1000000" []
+        "Keys remembered for client-side caching; 0 for no limit."
         => tracking_keys_max: usize;
     "extended-redis-compatibility": YES_NO = "no" [] "Report the identity of Redis instead of Valkey.";
     "availability-zone": TEXT = "" [] "Zone that INFO and HELLO report; empty for none." => availability_zone: String;

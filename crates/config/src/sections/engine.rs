@@ -13,7 +13,8 @@ section! {
     /// Almandine's own: workers and the store.
     Engine "Engine"
     "workers": WORKERS = "0" [own]
-        "Worker threads; 0 for what `io-threads` says. At run time at most one per core, or as many as at the start." => workers: usize;
+        "Worker threads; 0 for what `io-threads` says. At run time at most one per core, or as many as at the start."
+        => workers: usize;
     "pin-workers": YES_NO = "no" [immutable own] "Bind each worker to a core of its own." => pin_workers: bool;
     "io-backend": (Kind::Choice(IoBackend::NAMES)) = "auto" [immutable own]
         "How sockets are read and written; auto takes io_uring where the kernel offers it." => io_backend: IoBackend;

@@ -15,7 +15,8 @@ section! {
         "Microseconds above which a command is logged as slow; -1 for never." => slowlog_slower_than_us: i64;
     "slowlog-max-len" / "commandlog-slow-execution-max-len": LONG = "128" [] "Entries of the slow log." => slowlog_len_max: usize;
     "slowlog-max-argc": (Kind::Integer(2, i32::MAX as i64)) = "32" []
-        "Words of a command that an entry of the logs keeps, its name included; the last one says how many are left out." => slowlog_words_max: usize;
+        "Words of a command that an entry of the logs keeps, its name included; the last one says how many are left out."
+        => slowlog_words_max: usize;
     "commandlog-request-larger-than": OFF_OR_LONG = "1048576" [] "Bytes above which a request is logged as large; -1 for never."
         => request_larger_than_bytes: i64;
     "commandlog-large-request-max-len": LONG = "128" [] "Entries of the log of large requests." => large_requests_max: usize;

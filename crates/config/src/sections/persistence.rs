@@ -10,7 +10,8 @@ const DELAY: Kind = Kind::Integer(i32::MIN as i64, i32::MAX as i64);
 section! {
     /// Snapshots and the append-only file.
     Persistence "Persistence"
-    "save": (Kind::Save) = "" [] "When a snapshot is due: seconds and changes, in pairs; empty for never. There are no snapshots yet.";
+    "save": (Kind::Save) = "" []
+        "When a snapshot is due: seconds and changes, in pairs; empty for never. There are no snapshots yet.";
     "dbfilename": (Kind::Text(dump_name)) = "dump.rdb" [protected] "File name of the snapshot.";
     "rdbcompression": YES_NO = "yes" [] "Compress strings in snapshots.";
     "rdbchecksum": YES_NO = "yes" [immutable] "Check snapshots with a checksum.";

@@ -44,7 +44,8 @@ section! {
     "locale-collate": (Kind::Text(collation)) = "" [] "Locale in which strings are compared.";
     "ignore-warnings": TEXT = "" [] "Warnings that do not stop the start.";
     "oom-score-adj": (Kind::Choice(OomScoreAdj::NAMES)) = "no" []
-        "Tell the kernel how readily to kill this process when memory is short: add to its score (yes, relative), or set it (absolute)."
+        "Tell the kernel how readily to kill this process when memory is short: add to its score (yes, relative), or set it \
+         (absolute)."
         => oom_score_adj: OomScoreAdj;
     "oom-score-adj-values": (Kind::OomScores) = "0 200 800" []
         "Scores of primary, replica and background processes." => oom_scores: [i32; 3];

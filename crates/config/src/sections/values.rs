@@ -11,14 +11,16 @@ section! {
     /// When a collection changes its encoding.
     Values "Values"
     "object-encoding-names": (Kind::Choice(EncodingNames::NAMES)) = "7.2" [own]
-        "As of which version of Redis OBJECT ENCODING names lists and sets: until 7.2 all lists are quicklists, and no set is a listpack."
+        "As of which version of Redis OBJECT ENCODING names lists and sets: until 7.2 all lists are quicklists, and no set is a \
+         listpack."
         => encoding_names: EncodingNames;
     "hash-max-listpack-entries" / "hash-max-ziplist-entries": LONG = "512" []
         "Fields up to which OBJECT ENCODING says that a hash is a listpack." => hash_entries_max: u64;
     "hash-max-listpack-value" / "hash-max-ziplist-value": MEMORY = "64" []
         "Longest field or value of a hash that OBJECT ENCODING says is a listpack." => hash_value_bytes_max: u64;
     "list-max-listpack-size" / "list-max-ziplist-size": LIST_SIZE = "-2" []
-        "Elements up to which OBJECT ENCODING says that a list is a listpack; negative for bytes, -2 is 8 kb." => list_node_size: i64;
+        "Elements up to which OBJECT ENCODING says that a list is a listpack; negative for bytes, -2 is 8 kb."
+        => list_node_size: i64;
     "list-compress-depth": NATURAL = "0" [] "Nodes at each end of a list that are not compressed.";
     "set-max-intset-entries": LONG = "512" []
         "Members up to which OBJECT ENCODING says that a set of integers is an intset." => set_integers_max: u64;

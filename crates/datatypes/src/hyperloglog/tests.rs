@@ -193,7 +193,8 @@ proptest! {
         for value in [&left, &right] {
             merged.merge(Hll::open(value).unwrap(), Way::Words).unwrap();
         }
-        let mut model = if right.len() == DENSE_BYTES && left.len() != DENSE_BYTES { to_dense(&left).unwrap() } else { left.clone() };
+        let becomes_dense = right.len() == DENSE_BYTES && left.len() != DENSE_BYTES;
+        let mut model = if becomes_dense { to_dense(&left).unwrap() } else { left.clone() };
         for (index, count) in merged.iter().enumerate().filter(|(_, count)| *count != 0) {
             add(&mut model, Observation { index, count }, bytes_max).unwrap();
         }

@@ -40,7 +40,8 @@ fn speed() {
         let trim = nanoseconds(trims, |_| list.trim(1..list.len() - 1, &mut drop).unwrap());
         let pop = nanoseconds(count / 2, |_| sum += list.pop(End::Right, <[u8]>::len).unwrap().unwrap_or(0));
         println!(
-            "{count:>9} {push:>8.0} {queue:>8.0} {index:>8.0} {range:>8.0} {set:>8.0} {insert:>8.0} {position:>9.2} {trim:>22.0} {pop:>8.0}"
+            "{count:>9} {push:>8.0} {queue:>8.0} {index:>8.0} {range:>8.0} {set:>8.0} {insert:>8.0} {position:>9.2} \
+             {trim:>22.0} {pop:>8.0}"
         );
         std::hint::black_box(sum);
     }

@@ -1,7 +1,7 @@
 //! What clients hold of memory: the sums of each worker, and whose turn it is to close some of them when that is too much.
 //!
-//! Each worker keeps the sums of its own clients, and the bucket of its largest one, by plain stores. Only while
-//! `maxmemory-clients` is set does anybody add them up: each worker once in a round.
+//! Each worker keeps the sums of its own clients, and the bucket of its largest one, by plain stores. While
+//! `maxmemory-clients` is set, each worker adds them up once in a round.
 //!
 //! Clients are closed by the worker that owns them, the largest first over all workers: a worker whose largest client is in a lower
 //! bucket than another's leaves it to that one. Those whose turn it is take one mutex, under which the sum is looked at before each

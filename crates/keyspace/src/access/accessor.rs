@@ -158,8 +158,8 @@ impl Accessor {
         self.session.leave();
     }
 
-    /// So many bytes beside the store, of buffers of connections say, count against the budget since the last batch: the end of
-    /// this one evicts for them.
+    /// Counts bytes that the caller has taken beside the store since the last batch, for buffers of connections say, against the
+    /// budget: the end of this batch evicts for them.
     pub fn count_growth(&mut self, bytes: usize) {
         self.session.count_growth(bytes);
     }

@@ -46,7 +46,7 @@ impl Keyspace {
     /// # Errors
     /// When the store cannot be opened.
     pub fn open(options: Options) -> io::Result<Arc<Self>> {
-        // Who knows where fields lie could choose those that collide.
+        // A client that knew where fields lie could choose fields that collide.
         let types = Arc::new(TypeTable { placement: Placement::new(options.store.seed.rotate_left(32)) });
         let mut store_options = options.store;
         store_options.types = Some(types.clone());
@@ -91,7 +91,7 @@ impl Keyspace {
         self.namespaces.namespace(db)
     }
 
-    /// Keys in a database, expired ones that nobody has noticed yet included. Exact, O(threads).
+    /// Keys in a database, with those that have expired and are not removed yet. Exact, O(threads).
     #[must_use]
     pub fn dbsize(&self, db: u16) -> u64 {
         self.store.figures().namespace_len(self.namespaces.settled(db)).0

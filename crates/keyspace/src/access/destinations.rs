@@ -1,12 +1,12 @@
-//! What those who wait may need beside the key that they wait for: the destination of BLMOVE.
+//! What waiters need beside the key that they wait for: the destination of BLMOVE.
 //!
-//! Whoever makes a key ready serves those who wait for it under the latches of his unit of work (INV-BLOCK-1), and no latch is
-//! held while something is read from the device (INV-LATCH-2). So where records may be on a device, a command that may make keys
-//! ready makes sure before its first change that serving will have all that it needs: it latches the destinations of those who
-//! will be served together with its own keys, those of who waits for these destinations, too, and so on, and asks for what is
-//! not in memory. Nobody begins to wait for a key that is latched, so what is found under the latches is all there is.
+//! A unit of work that makes a key ready serves its waiters under its own latches (INV-BLOCK-1), and no latch is held while
+//! something is read from the device (INV-LATCH-2). So where records may be on a device, a command that may make keys ready
+//! secures what serving will need before its first change. Together with its own keys it latches the destinations of the waiters
+//! that it will serve, the destinations of the waiters of these destinations, and so on; and it asks for those that are not in
+//! memory. A wait never begins for a key that is latched, so the waiters found under the latches are all.
 //!
-//! Of a long queue only so many are looked at as the command has elements for, and some more, since others may leave meanwhile.
+//! Of a long queue, as many waiters are looked at as the command has elements, and a few more, since others may leave meanwhile.
 
 use crate::access::accessor::Unit;
 use crate::access::plan::KeyPlan;
@@ -16,7 +16,7 @@ use almandine_store::Need;
 use std::collections::HashSet;
 use std::sync::atomic::Ordering;
 
-/// A key of a command that may get elements, for each of which somebody who waits can be served.
+/// A key of a command that may get elements; each element can serve one waiter.
 #[derive(Clone, Copy, Debug)]
 pub struct Filled<'k> {
     /// Its database.
@@ -29,10 +29,10 @@ pub struct Filled<'k> {
 
 /// Waiters of a queue that are looked at beside those that there are elements for.
 const SPARE: usize = 16;
-/// Keys that are latched together for those who wait, at most. Of more, those beyond are read between two holds
+/// Keys that are latched together for waiters, at most. Keys beyond are read between two holds
 /// ([`crate::WaiterService::read_between`]).
 const KEYS_MAX: usize = 1 << 10;
-/// Times that a command takes its latches anew, because somebody has begun to wait meanwhile.
+/// Times that a command takes its latches anew, because a wait has begun meanwhile.
 const PLANS_MAX: usize = 64;
 
 /// A key that serving needs.
@@ -43,7 +43,7 @@ struct Needed {
 }
 
 impl Keyspace {
-    /// Whether anybody waits for keys.
+    /// Whether there are waiters.
     #[inline]
     #[must_use]
     pub fn has_waiters(&self) -> bool {
@@ -52,14 +52,14 @@ impl Keyspace {
 }
 
 impl WaiterQueues<'_> {
-    /// Notes what must be read from the device before those who wait for a key can be served. A look ahead: without latches.
+    /// Notes what must be read from the device before the waiters of a key can be served. A look ahead: without latches.
     pub fn probe_for(&mut self, filled: Filled<'_>) {
         let needed = self.accessor.needed_to_serve(&[filled]);
         let _ = self.accessor.require_all_of(&needed);
     }
 
-    /// A unit of work that has just begun and may fill a key for which somebody waits holds all of its keys exclusively: serving
-    /// may change one that its commands only read, and nobody is to come between. It may release its latches for a moment.
+    /// Makes a unit of work that has just begun hold all of its keys exclusively if it may fill a key that has waiters: serving
+    /// them may change a key that its commands only read. It may release its latches for a moment.
     pub fn hold_for(&mut self, filled: &[Filled<'_>]) {
         let is_waited_for = |filled: &Filled<'_>| {
             filled.elements > 0 && self.accessor.keyspace.waiters.is_waited_for(&self.accessor.key(filled.db, filled.key))
@@ -71,7 +71,7 @@ impl WaiterQueues<'_> {
         }
     }
 
-    /// Makes sure that a unit of work that has just begun will have all that it takes to serve those whom it makes ready. It may
+    /// Makes sure that a unit of work that has just begun will have all that it takes to serve the waiters of its keys. It may
     /// release its latches for a moment.
     ///
     /// # Errors
@@ -99,11 +99,11 @@ impl Accessor {
             }
             latch(self, &needed);
         }
-        // Whoever came meanwhile is served as in memory, see `hand_over`.
+        // Waiters that came meanwhile are served as in memory: see `WaiterService::secure`.
         Ok(())
     }
 
-    /// What cannot be read is the error of who needs it.
+    /// A key that cannot be read is no error here, but one of the command that needs it.
     fn require_all_of(&mut self, needed: &[Needed]) -> Result<(), Missing> {
         let mut outcome = Ok(());
         for Needed { db, key, .. } in needed {
@@ -114,7 +114,7 @@ impl Accessor {
         outcome
     }
 
-    /// Those of these keys that somebody waits for, what serving them may change beside, and so on.
+    /// Those of these keys that have waiters, the keys that serving these may change beside, and so on.
     fn needed_to_serve(&self, filled: &[Filled<'_>]) -> Vec<Needed> {
         let (mut needed, mut known, mut elements) = (Vec::new(), HashSet::new(), Vec::new());
         for filled in filled.iter().filter(|filled| filled.elements > 0) {
@@ -146,7 +146,7 @@ impl KeyPlan<'_, '_> {
     /// As [`KeyPlan::secure_waiters`], for keys each of which may get any number of elements.
     ///
     /// # Errors
-    /// As there.
+    /// When something has to be read from the device first; then the command must not have changed anything.
     pub fn secure_all_waiters<'k>(&mut self, keys: impl Iterator<Item = (u16, &'k [u8])>) -> Result<(), Missing> {
         if !self.keys.accessor.cold().is_possible() || !self.keys.accessor.keyspace.has_waiters() {
             return Ok(());
@@ -158,7 +158,7 @@ impl KeyPlan<'_, '_> {
     /// As [`WaiterQueues::secure_for_unit`], for a command that has just latched its keys exclusively: all of them are named.
     ///
     /// # Errors
-    /// As there; then the command must not have changed anything.
+    /// When something has to be read from the device first; then the command must not have changed anything.
     pub fn secure_waiters(&mut self, filled: &[Filled<'_>]) -> Result<(), Missing> {
         if !self.keys.accessor.cold().is_possible()
             || !self.keys.accessor.keyspace.has_waiters()

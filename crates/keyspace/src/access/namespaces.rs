@@ -120,7 +120,7 @@ mod tests {
         });
     }
 
-    /// From outside of any batch, too, who has seen the second database swapped does not see the first one not yet swapped.
+    /// A thread that has seen the second database swapped sees the first one swapped, outside of batches too.
     #[test]
     fn a_swap_is_seen_of_both_databases_at_once() {
         const SWAPS: u64 = 200_000;

@@ -90,7 +90,7 @@ impl KeyPlan<'_, '_> {
     /// As [`KeyPlan::hold`], for one key of this database.
     ///
     /// # Errors
-    /// As there.
+    /// When something has to be read from the device first; then the command must not have changed anything.
     pub fn hold_one(&mut self, key: Key<'_>) -> Result<(), Missing> {
         self.lock_one(key);
         self.require(key)
@@ -107,7 +107,7 @@ impl KeyPlan<'_, '_> {
     /// As [`KeyPlan::require`], for what the command needs the key for. `again`: it may remove the key and look it up again.
     ///
     /// # Errors
-    /// As there.
+    /// When something has to be read from the device first; then the command must not have changed anything.
     pub fn require_for(&mut self, key: Key<'_>, need: Need, again: bool) -> Result<(), Missing> {
         if !self.keys.accessor.cold().is_possible() {
             return Ok(());

@@ -227,7 +227,7 @@ impl<'w> Reader<'w> {
         Ok(found)
     }
 
-    /// As [`Reader::exists`], and the key gets warmer, whoever asks.
+    /// As [`Reader::exists`], and the key gets warmer, even for a client that uses keys quietly (CLIENT NO-TOUCH).
     ///
     /// # Errors
     /// As for [`Reader::read`].
@@ -246,8 +246,8 @@ impl<'w> Reader<'w> {
         Ok(self.accessor.session.heat().quietly(|session| session.read(key, |_| ()))?.is_some())
     }
 
-    /// Visits keys from `cursor` on, at least `count` if there are so many; 0 begins and ends. Keys that exist during the whole
-    /// scan are visited once.
+    /// Visits keys from `cursor` on, at least `count` unless the database ends before; 0 begins and ends. Keys that exist during
+    /// the whole scan are visited once.
     pub fn scan(&mut self, cursor: u64, count: usize, visit: &mut dyn FnMut(&[u8], Metadata)) -> Scanned {
         if self.accessor.keyspace.store.figures().namespace_len(self.namespace).0 == 0 {
             return Scanned { cursor: 0, whole: Ok(()) };
@@ -319,7 +319,7 @@ mod tests {
     use std::sync::Arc;
     use std::time::Duration;
 
-    /// Databases 0 and 1 with so many keys, all on the device.
+    /// Databases 0 and 1 with these numbers of keys, all on the device.
     fn cold(keys: [u64; 2]) -> Accessor {
         let storage = Storage { pages: Arc::new(MemoryDevice::new()), values: Arc::new(MemoryDevice::new()) };
         let store = almandine_store::Options { memory_bytes_max: 1 << 28, storage: Some(storage), ..Default::default() };

@@ -150,7 +150,7 @@ impl Accessor {
         }
         self.unit().begin_alone();
         let result = work(self);
-        // Whoever waits for a key that is ready now is served before anybody else comes.
+        // While it stays alone, the worker serves the waiters of keys that are ready now.
         if !self.serving().has_ready() {
             self.unit().end();
         }

@@ -99,7 +99,7 @@ impl<'w> Writer<'w> {
         self.reader.accessor.session.delete(key)
     }
 
-    /// Says that what the command has done counts as so many changes more, or fewer, than keys that it has changed.
+    /// Adds to the command's changes, as Redis counts them; without it they are the keys that it has changed.
     pub fn count_changes(&mut self, more: i64) {
         self.reader.accessor.count_changes(more);
     }

@@ -1,14 +1,14 @@
-//! Those who wait for keys (BLPOP and its like): a table of queues by key.
+//! Waiters for keys (BLPOP and its like): a table of queues by key.
 //!
-//! Who waits is in the queue of each of its keys, in the order of arrival: it enters them while it holds the latches of all of
-//! these, behind a look that has found nothing, so that no change comes between the look and the entry (INV-BLOCK-2). Whoever
-//! changes such a key later notes it under that latch, and serves the first of the queue when its unit of work ends.
+//! A waiter is in the queue of each of its keys, in the order of arrival. It enters them under the latches of all its keys, behind
+//! a look that has found nothing, so that no change comes between the look and the entry (INV-BLOCK-2). A session that changes
+//! such a key later notes it under that latch, and serves the front of the queue when its unit of work ends.
 //!
-//! Whatever ends a wait claims the waiter first, by one exchange (INV-BLOCK-3). A place in a queue whose waiter is gone stays
-//! empty until half of the queue is, so that a million waits of one key end in no particular order at no cost.
+//! A thread that ends a wait claims the waiter first, by one exchange (INV-BLOCK-3). The place of a waiter that is gone stays
+//! empty until half of the places of its queue are: ending any of a million waits for one key is O(1) amortized.
 //!
-//! While nobody waits, a change costs nothing; while somebody does, one load more, and a mutex only where a key of the same
-//! shard is waited for.
+//! Without waiters, a change costs nothing. With waiters it costs one load more, and a mutex only where a key of the same shard
+//! is waited for.
 
 use crate::key_table::{ByKey, Name, Named, shrink};
 use almandine_base::steps;
@@ -32,7 +32,7 @@ const WAITING: u8 = 0;
 const SERVING: u8 = 1;
 const ENDED: u8 = 2;
 
-/// One who waits for keys.
+/// A client that waits for keys.
 pub struct Waiter {
     state: AtomicU8,
     /// Its place in the order of arrival.
@@ -53,7 +53,7 @@ pub struct WaiterKeys {
     first: Option<Box<[u8]>>,
     /// The others that it waits for.
     more: Vec<Box<[u8]>>,
-    /// Another one that serving it changes.
+    /// Another key that serving it changes.
     pub other: Option<Box<[u8]>>,
 }
 
@@ -86,7 +86,7 @@ impl std::fmt::Debug for Waiter {
     }
 }
 
-/// What somebody waits for.
+/// What a waiter waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Awaited {
     /// A key of this type.
@@ -102,7 +102,7 @@ pub enum EndOfWait {
     Now,
     /// It had ended before.
     Before,
-    /// Somebody is about to serve the waiter. Ask again soon.
+    /// A session is about to serve the waiter. Ask again soon.
     Serving,
 }
 
@@ -154,8 +154,9 @@ impl Waiter {
 
     /// Claims it to serve it; false if its wait has ended. One of [`Waiter::served`] and [`Waiter::go_on_waiting`] follows.
     ///
-    /// While somebody serves it with another of its keys, this waits: he may find nothing for it, and then it must not miss this
-    /// key. He needs no latch meanwhile, since a command that waits for several keys touches those alone that are latched.
+    /// While another session serves it with another of its keys, this call waits: that session may find nothing for the waiter,
+    /// which then must not miss this key. The other session needs no latch meanwhile: a command that waits for several keys
+    /// touches those alone that are latched.
     #[must_use]
     pub fn begin_to_serve(&self) -> bool {
         loop {
@@ -176,10 +177,10 @@ impl Waiter {
     /// There was nothing for it: it waits as before.
     pub fn go_on_waiting(&self) {
         let before = self.state.swap(WAITING, Ordering::AcqRel);
-        debug_assert_eq!(before, SERVING, "INV-BLOCK-3: only who has claimed a waiter gives it back");
+        debug_assert_eq!(before, SERVING, "INV-BLOCK-3: only the session that has claimed a waiter gives it back");
     }
 
-    /// Ends its wait without serving it: its time is up, its connection is gone, somebody wants it to go on.
+    /// Ends its wait without serving it: its time is up, its connection is gone, or CLIENT UNBLOCK names it.
     #[must_use]
     pub fn end(&self) -> EndOfWait {
         match self.state.compare_exchange(WAITING, ENDED, Ordering::AcqRel, Ordering::Acquire) {
@@ -297,7 +298,7 @@ impl Queue {
 struct Shard {
     /// Keys that are waited for.
     keys: AtomicUsize,
-    /// Of these, keys of which somebody wants to hear when they are gone.
+    /// Of these, keys with a waiter that wants to hear when they are gone.
     keys_or_gone: AtomicUsize,
     queues: Mutex<ByKey<Queue>>,
 }
@@ -307,7 +308,7 @@ impl Shard {
         self.queues.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Counts its keys anew; of one of them, so many waiters wanted to hear before and want now when it is gone.
+    /// Counts its keys anew. `before` and `now` are one key's waiters that want to hear when it is gone.
     fn count(&self, keys: usize, (before, now): (usize, usize)) {
         self.keys.store(keys, Ordering::SeqCst);
         match (before > 0, now > 0) {
@@ -323,23 +324,23 @@ impl Shard {
 pub struct WaitedKeys {
     /// All of them.
     pub keys: usize,
-    /// Those of which somebody wants to hear when they are gone.
+    /// Keys with a waiter that wants to hear when they are gone.
     pub or_gone: usize,
 }
 
-/// How many wait, and whether changes are told to them.
+/// How many waiters there are, and whether changes are told to them.
 #[derive(Debug, Default)]
 pub(crate) struct Told {
     pub(crate) waiting: usize,
     pub(crate) told: bool,
 }
 
-/// All who wait.
+/// All waiters.
 pub(crate) struct Waiters {
     shards: Box<[Shard]>,
     tickets: AtomicU64,
     pub(crate) told: Mutex<Told>,
-    /// Whether anybody waits. Who looks under the latch of a key knows of those who wait for it.
+    /// Whether there are waiters. A thread under the latch of a key sees true if that key has any.
     pub(crate) any: AtomicBool,
 }
 
@@ -393,8 +394,8 @@ impl Waiters {
         shard.count(queues.len(), (before, now));
     }
 
-    /// Whether somebody waits for a key that has changed, is of a type now or gone, and it was not noted before. Its bucket is
-    /// latched exclusively.
+    /// Notes a key that has changed, and is of a type now or gone, if a waiter wants it so; false if none does, or the key was
+    /// noted before. Its bucket is latched exclusively.
     pub(crate) fn note(&self, key: &Key<'_>, kind: Option<Kind>) -> bool {
         let shard = self.shard(key.hash);
         if shard.keys.load(Ordering::Relaxed) == 0 {
@@ -406,7 +407,7 @@ impl Waiters {
         queue.noted
     }
 
-    /// Whether somebody waits to hear that a key is gone that the store has just removed by itself. Its bucket is latched
+    /// Whether a waiter wants to hear that a key is gone, which the store has just removed by itself. Its bucket is latched
     /// exclusively.
     pub(crate) fn misses(&self, key: &Key<'_>) -> bool {
         let shard = self.shard(key.hash);
@@ -414,7 +415,7 @@ impl Waiters {
             && shard.queues().get(key as &dyn Named).is_some_and(|queue| queue.tells_gone())
     }
 
-    /// Whether somebody waits for a key that has not changed, and it was not noted before. Its bucket is latched exclusively.
+    /// Notes a key that has not changed; false if it has no waiters, or was noted before. Its bucket is latched exclusively.
     pub(crate) fn note_unchanged(&self, key: &Key<'_>) -> bool {
         let mut queues = self.shard(key.hash).queues();
         let Some(queue) = queues.get_mut(key as &dyn Named).filter(|queue| !queue.noted) else { return false };
@@ -425,7 +426,7 @@ impl Waiters {
     /// A ready key's turn to be served has come: changes of it are noted again from now on.
     pub(crate) fn take_turn(&self, key: &Key<'_>) {
         let shard = self.shard(key.hash);
-        // All who waited for its keys may have been served meanwhile.
+        // All waiters of the shard's keys may have been served meanwhile.
         if shard.keys.load(Ordering::Relaxed) > 0
             && let Some(queue) = shard.queues().get_mut(key as &dyn Named)
         {
@@ -438,20 +439,20 @@ impl Waiters {
         self.shard(key.hash).queues().get(key as &dyn Named)?.behind(ticket, kind)
     }
 
-    /// Whether somebody waits for a key.
+    /// Whether a key has waiters.
     pub(crate) fn is_waited_for(&self, key: &Key<'_>) -> bool {
         let shard = self.shard(key.hash);
         shard.keys.load(Ordering::Relaxed) != 0 && shard.queues().contains_key(key as &dyn Named)
     }
 
-    /// The first waiters of a key, at most so many.
+    /// The first waiters of a key, at most `count`.
     pub(crate) fn first(&self, key: &Key<'_>, count: usize) -> Vec<Arc<Waiter>> {
         let queues = self.shard(key.hash).queues();
         let Some(queue) = queues.get(key as &dyn Named) else { return Vec::new() };
         queue.places.iter().filter_map(|place| place.waiter.clone()).take(count).collect()
     }
 
-    /// Takes the queues of some namespaces out of the table. Nobody waits or ends a wait meanwhile.
+    /// Takes the queues of some namespaces out of the table. No wait begins or ends meanwhile.
     pub(crate) fn take_namespaces(&self, is_one: impl Fn(u16) -> bool) -> Vec<(Name, Queue)> {
         let mut taken = Vec::new();
         for shard in &self.shards {

@@ -1,4 +1,4 @@
-//! Serving those who wait and whose commands change another key than the one that is ready, as BLMOVE does.
+//! Serving waiters whose commands change another key than the one that is ready, as BLMOVE does.
 //!
 //! A unit of work holds the latches of the keys that it has made ready, and must not release them before it has the latch of the
 //! other key, too (INV-BLOCK-1). Where records may be on a device it has that already ([`crate::access::destinations`]). Else it
@@ -10,7 +10,7 @@ use crate::blocking::wait::WaiterService;
 use almandine_store::{Fetcher, Need, ReadyKey};
 use std::collections::VecDeque;
 
-/// Whether a session has what it needs to serve somebody.
+/// Whether a session has what it needs to serve a waiter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Secured {
     /// It has.
@@ -23,8 +23,8 @@ pub enum Secured {
 }
 
 impl WaiterService<'_> {
-    /// Makes sure that this session holds the latch of another key of a database, too, and that it is at hand, while it serves
-    /// those who wait for `current`. `keys` are ready, too, and come next.
+    /// Makes sure that this session holds the latch of another key of a database, too, and that the key is at hand, while it
+    /// serves the waiters of `current`. `keys` are ready, too, and come next.
     pub fn secure(&mut self, db: u16, other: &[u8], current: &ReadyKey, keys: &mut VecDeque<ReadyKey>) -> Secured {
         let key = self.accessor.key(db, other);
         if !self.accessor.is_alone() {
@@ -41,20 +41,20 @@ impl WaiterService<'_> {
         Secured::Yes
     }
 
-    /// All whom this session had something for are served. If it serves for others and was given more meanwhile, these keys are
-    /// next: true.
+    /// Called when the waiters of all ready keys are served. If this session serves for others and was given more keys meanwhile,
+    /// these are next: true.
     pub fn take_over(&mut self, keys: &mut VecDeque<ReadyKey>) -> bool {
         self.accessor.session.ready().take_over(keys)
     }
 
-    /// Reads what was missed from the device, between two holds of the latches: no latch is held across I/O. The worker waits;
-    /// those who wait for keys are still the first in their queues, but others may change the keys meanwhile. That is so only
-    /// where more is needed than a command secures before it changes anything ([`crate::access::destinations`]).
+    /// Reads what was missed from the device, between two holds of the latches: no latch is held across I/O. The worker waits.
+    /// Meanwhile waiters keep their places, but other sessions may change the keys. It is needed only where serving takes more
+    /// than a command secures before it changes anything ([`crate::access::destinations`]).
     pub fn read_between(&mut self, current: &ReadyKey, keys: &mut VecDeque<ReadyKey>) -> Secured {
         if self.accessor.is_alone() {
             return if self.accessor.unit().read_missing() { Secured::Again } else { Secured::Yes };
         }
-        debug_assert_eq!(self.accessor.unit, Unit::Planned, "INV-BLOCK-1: who waits is served within a unit of work");
+        debug_assert_eq!(self.accessor.unit, Unit::Planned, "INV-BLOCK-1: waiters are served within a unit of work");
         keys.extend(self.accessor.session.ready().take());
         self.accessor.session.plan().unlock_all();
         let mut stage = self.accessor.session.detach();

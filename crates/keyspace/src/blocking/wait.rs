@@ -1,7 +1,7 @@
-//! Waiting for keys, and serving who waits.
+//! Waiting for keys, and serving waiters.
 //!
 //! A unit of work that has changed a key which is waited for keeps its latches to its end ([`WaiterService::has_ready`]); then its
-//! worker serves those who wait, one after the other, and releases the latches ([`UnitOfWork::end`]).
+//! worker serves the waiters, one after the other, and releases the latches ([`UnitOfWork::end`]).
 
 use crate::access::accessor::Unit;
 use crate::access::plan::KeyPlan;
@@ -32,7 +32,7 @@ impl Keyspace {
         }
     }
 
-    /// If nobody waits, changes are told no more. From time to time.
+    /// Ends the telling of changes if there are no waiters. To be called from time to time.
     pub fn forget_waiting(&self) {
         let mut told = self.waiters.told.lock().unwrap_or_else(PoisonError::into_inner);
         if told.told && told.waiting == 0 {
@@ -49,8 +49,8 @@ impl Keyspace {
 }
 
 impl Listeners<'_> {
-    /// Installs who is told of keys that the store has removed by itself, as those that have expired, and whose end somebody
-    /// waits to hear of: on any thread, under the key's latch. Whoever is told has somebody serve those who wait, by
+    /// Installs a listener for keys that the store has removed by itself, because they have expired for instance, and that have a
+    /// waiter for their end. It is called on any thread, under the key's latch, and has a worker serve the waiters by
     /// [`WaiterService::make_ready`]. A second call changes nothing.
     pub fn on_lost(self, listener: impl Fn(ReadyKey) + Send + Sync + 'static) {
         let waiters = Arc::clone(&self.keyspace.waiters);
@@ -67,14 +67,14 @@ impl KeyPlan<'_, '_> {
     /// anything for the waiter.
     pub fn wait(&mut self, keys: WaiterKeys, awaited: Awaited, request: Box<dyn Any + Send + Sync>) -> Arc<Waiter> {
         let keyspace = Arc::clone(&self.keys.accessor.keyspace);
-        // Before it enters a queue: who changes a key behind these latches is told.
+        // Before it enters a queue: sessions that change a key behind these latches look for waiters.
         keyspace.count_waiting(1);
         let waiter = keyspace.waiters.make(self.keys.db, awaited, keys, request);
         for key in waiter.keys() {
             let key = self.keys.key(key);
             debug_assert!(
                 self.keys.accessor.is_alone() || self.keys.accessor.session.plan().holds(key.hash),
-                "INV-BLOCK-2: who begins to wait holds the latch"
+                "INV-BLOCK-2: a waiter enters under the latch"
             );
             keyspace.waiters.enter(&key, &waiter);
         }
@@ -96,17 +96,17 @@ pub struct WaiterService<'a> {
 }
 
 impl WaiterService<'_> {
-    /// Whether the unit of work that has just ended has made keys ready for which somebody waits. Then its latches are still
-    /// held, and who waits must be served before [`UnitOfWork::end`].
+    /// Whether the unit of work that has just ended has made keys ready that have waiters. Then its latches are still held, and
+    /// the waiters must be served before [`UnitOfWork::end`].
     #[inline]
     #[must_use]
     pub fn has_ready(&mut self) -> bool {
         !self.accessor.session.ready().is_empty()
     }
 
-    /// Begins a unit of work in which keys are ready that it has not changed, as far as somebody waits for them: they were
-    /// removed before, or those who wait may have something because time has passed. Those who wait are served as behind a
-    /// change, and the unit is ended in any case.
+    /// Begins a unit of work in which those of these keys that have waiters are ready, though it has not changed them: they were
+    /// removed before, or time has passed, which alone may give their waiters something. The caller serves the waiters as behind
+    /// a change, and ends the unit in any case.
     pub fn make_ready(&mut self, keys: Vec<ReadyKey>) {
         self.accessor.unit().plan();
         self.accessor.hashes.extend(keys.iter().map(|ready| ready.hash));
@@ -119,7 +119,7 @@ impl WaiterService<'_> {
         }
     }
 
-    /// Begins to serve those who wait for the keys that are ready: `ready` gets these, in the order in which they became so.
+    /// Begins to serve the waiters of the keys that are ready: `ready` gets these, in the order in which they became so.
     pub fn begin(&mut self, ready: &mut VecDeque<ReadyKey>) {
         self.accessor.session.ready().move_to(ready);
         if !self.accessor.in_unit() {
@@ -141,13 +141,13 @@ impl WaiterService<'_> {
         self.accessor.keyspace.waiters.take_turn(&key_of(ready));
     }
 
-    /// Whether anybody waits for a ready key still, for whatever type.
+    /// Whether a ready key still has waiters, of whatever type.
     #[must_use]
     pub fn is_waited_for(&mut self, ready: &ReadyKey) -> bool {
         self.accessor.keyspace.waiters.is_waited_for(&key_of(ready))
     }
 
-    /// The first who waits for a ready key that is of this type now, or gone, of those behind the waiter `last`.
+    /// The first waiter of a ready key that wants it as it is now, of this type or gone, of those behind the waiter `last`.
     #[must_use]
     pub fn next(&mut self, ready: &ReadyKey, kind: Option<Kind>, last: Option<&Waiter>) -> Option<Arc<Waiter>> {
         self.accessor.keyspace.waiters.behind(&key_of(ready), last.map_or(0, Waiter::ticket), kind)
@@ -160,7 +160,7 @@ impl WaiterService<'_> {
     pub fn kind_of(&mut self, ready: &ReadyKey) -> Result<Option<Kind>, Missing> {
         debug_assert!(
             self.accessor.in_unit(),
-            "INV-BLOCK-1: who waits is served under the latches of the unit that made the key ready"
+            "INV-BLOCK-1: a waiter is served under the latches of the unit that made the key ready"
         );
         let key = key_of(ready);
         if self.accessor.cold().is_possible() {
@@ -172,7 +172,7 @@ impl WaiterService<'_> {
         })
     }
 
-    /// A command that was served has ended: what it has done is a unit of work of its own for those who want effects.
+    /// Ends a command that was served: for consumers of effects, what it has done is a unit of work of its own.
     pub fn end_command(&mut self) {
         self.accessor.session.notes().end_group();
         self.accessor.namespaces.clear();
@@ -220,8 +220,8 @@ impl WaiterQueues<'_> {
         self.accessor.keyspace.count_waiting(-1);
     }
 
-    /// A waiter that was just served leaves the queues of its keys. Of one with many keys that is left to the worker of its
-    /// connection, which has no latches: until then, its places are passed over.
+    /// A waiter that was just served leaves the queues of its keys, unless it has many keys: then the worker of its connection,
+    /// which holds no latches, takes it out. Until then its places are passed over.
     pub fn leave_served(&mut self, waiter: &Waiter) {
         debug_assert!(waiter.has_ended(), "INV-BLOCK-3: only a wait that has ended leaves its queues");
         if waiter.keys().nth(LEFT_AT_ONCE).is_none() {
@@ -229,7 +229,7 @@ impl WaiterQueues<'_> {
         }
     }
 
-    /// The keys of one who waits, for [`WaiterService::make_ready`], within a batch.
+    /// The keys of a waiter, for [`WaiterService::make_ready`], within a batch.
     #[must_use]
     pub fn keys_of(&mut self, waiter: &Waiter) -> Vec<ReadyKey> {
         let ready = |bytes: &[u8]| {
@@ -239,7 +239,7 @@ impl WaiterQueues<'_> {
         waiter.keys().map(ready).collect()
     }
 
-    /// Whether this unit of work may change all keys of one who waits.
+    /// Whether this unit of work may change all keys of a waiter.
     #[must_use]
     pub fn holds_all_of(&mut self, waiter: &Waiter) -> bool {
         let mut reader = self.accessor.reader(waiter.db());
@@ -260,8 +260,8 @@ impl Accessor {
         self.namespaces.clear();
     }
 
-    /// Does something to the namespaces of databases, alone. Who waits for keys of them goes on waiting for those that the
-    /// databases have then, and where there are such keys they are ready.
+    /// Does something to the namespaces of databases, alone. Waiters for keys of these databases wait on, for the keys that the
+    /// databases have then; those of these keys that exist are ready.
     pub(crate) fn remap_waiting(&mut self, dbs: &[u16], remap: impl FnOnce(&mut Self)) {
         debug_assert!(self.is_alone(), "INV-NS-2: what databases hold changes for everybody at once");
         let keyspace = Arc::clone(&self.keyspace);
@@ -311,7 +311,7 @@ mod tests {
 
     const LISTS: Awaited = Awaited { kind: Kind::List, or_gone: false };
 
-    /// What those who wait are given.
+    /// What a waiter is given.
     type Given = Arc<Mutex<Vec<Vec<u8>>>>;
 
     fn pop(writer: &mut Writer<'_>, key: &[u8]) -> Option<Vec<u8>> {
@@ -378,7 +378,7 @@ mod tests {
     }
 
     /// INV-BLOCK-1, INV-BLOCK-2 and INV-BLOCK-3: of what several threads push, take, wait for and cease to wait for, nothing is
-    /// lost, doubled, or left beside somebody who waits.
+    /// lost, doubled, or left beside a waiter.
     #[test]
     fn nothing_is_lost_between_looking_and_waiting() {
         const ELEMENTS: u64 = 30_000;
@@ -443,7 +443,7 @@ mod tests {
         assert!(numbers.iter().copied().eq(0..ELEMENTS), "{} of {ELEMENTS}", numbers.len());
     }
 
-    /// INV-BLOCK-2: those who wait for a key are served in the order of their arrival; places of those who are gone are passed
+    /// INV-BLOCK-2: the waiters of a key are served in the order of their arrival; places of waiters that are gone are passed
     /// over.
     #[test]
     fn a_queue_is_served_from_its_front() {
@@ -475,9 +475,10 @@ mod tests {
         accessor.end_batch();
     }
 
-    /// INV-BLOCK-3: whoever is served with one key, perhaps in vain, is not passed over for another that is ready at the same time.
+    /// INV-BLOCK-3: a waiter that is served with one key, perhaps in vain, is not passed over for another key that is ready at the
+    /// same time.
     #[test]
-    fn who_is_served_with_one_key_is_not_passed_over_for_another() {
+    fn a_waiter_served_with_one_key_is_not_passed_over_for_another() {
         for in_vain in [false, true] {
             let waiter = keyspace().waiters.make(0, LISTS, WaiterKeys::default(), Box::new(()));
             assert!(waiter.begin_to_serve());

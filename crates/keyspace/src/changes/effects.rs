@@ -1,10 +1,11 @@
-//! Effects: what was done to keys, for those who do it again: an operation log, a replica, a copy that is made while others write.
+//! Effects: what was done to keys, for consumers that do it again: an operation log, a replica, a copy that is made while clients
+//! write.
 //!
 //! Effects come from the verbs of the waist, so no command can change a key without one. Each names one key and needs nothing
-//! but that key's value before it (INV-EFFECT-1). Those of one key are in the order of their sequences, whoever made them; those
-//! of a unit of work are together, and its last one ends the group. A key belongs to a *generation*, which is what a database
-//! held from one FLUSHDB to the next; FLUSHDB, FLUSHALL and SWAPDB give databases other generations, which is an effect without
-//! a key.
+//! but that key's value before it (INV-EFFECT-1). The effects of one key are in the order of their sequences over all
+//! sessions; those of a unit of work are together, and its last one ends the group. A key belongs to a *generation*, which is
+//! what a database held from one FLUSHDB to the next; FLUSHDB, FLUSHALL and SWAPDB give databases other generations, which is an
+//! effect without a key.
 //!
 //! Replaying knows no time: what expires is gone when its own effect says so. So it takes place in batches of time 0.
 
@@ -14,8 +15,8 @@ use almandine_store::{Body, Change, Changes, Consumer, Effect, HeapValue, Kind, 
 use std::sync::Arc;
 
 impl Listeners<'_> {
-    /// Installs who is given the effects that no accessor takes ([`ChangeFeed::drain_effects`]), when a batch has ended; a second
-    /// call changes nothing. Those of a unit of work come together.
+    /// Installs a listener for the effects that no accessor takes ([`ChangeFeed::drain_effects`]), called when a batch has ended.
+    /// Those of a unit of work come together. A second call changes nothing.
     pub fn on_effects(self, listener: impl Fn(&Changes) + Send + Sync + 'static) {
         let _ = self.keyspace.listeners.effects.set(Box::new(listener));
     }

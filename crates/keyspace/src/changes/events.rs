@@ -1,4 +1,4 @@
-//! Keyspace events: what befalls keys, by class and name, for who listens to their channels.
+//! Keyspace events: what befalls keys, by class and name, for subscribers of their channels.
 //!
 //! A handler states its events as it makes its changes; what the store does by itself comes without being stated (INV-EVENT-1).
 //! While no event is published, stating one costs the test of a bit that the accessor has taken when its batch began.
@@ -47,8 +47,8 @@ impl Keyspace {
 }
 
 impl Listeners<'_> {
-    /// Installs who is told of events, under the latch of the key, so that those of a key come in the order of its changes. It
-    /// must not come back to the keyspace. A second call changes nothing.
+    /// Installs a listener for events. It is called under the latch of the key, so that the events of a key come in the order of
+    /// its changes, and must not use the keyspace. A second call changes nothing.
     pub fn on_events(self, listener: impl Fn(&KeyEvent<'_>) + Send + Sync + 'static) {
         let _ = self.keyspace.listeners.events.set(Box::new(listener));
     }

@@ -41,9 +41,9 @@ impl Listeners<'_> {
         self.keyspace.store.listeners().on_stall_end(call);
     }
 
-    /// Installs who is told of the changes that no accessor takes ([`ChangeFeed::drain`]), soon after they were made, on
-    /// any thread: of keys that expire or give way in the background, above all. A second call changes nothing. Those of one
-    /// session come in their order. Keys of a database that was emptied meanwhile are left out.
+    /// Installs a listener for the changes that no accessor takes ([`ChangeFeed::drain`]), above all of keys that expire or are
+    /// evicted in the background. It is called soon after they were made, on any thread; the changes of one session come in their
+    /// order, and keys of a database that was emptied meanwhile are left out. A second call changes nothing.
     pub fn on_changes(self, listener: impl Fn(&[ChangedKey<'_>]) + Send + Sync + 'static) {
         let _ = self.keyspace.listeners.keys.set(Box::new(listener));
     }

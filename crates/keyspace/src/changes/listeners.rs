@@ -1,4 +1,4 @@
-//! Who is told of changes, and of what.
+//! The listeners for changes, and what they are told.
 
 use almandine_base::events::Classes;
 use almandine_store::{Changes, RemovalReason};
@@ -41,7 +41,7 @@ type KeyListener = Box<dyn Fn(&[ChangedKey<'_>]) + Send + Sync>;
 type EffectListener = Box<dyn Fn(&Changes) + Send + Sync>;
 type EventListener = Box<dyn Fn(&KeyEvent<'_>) + Send + Sync>;
 
-/// Who is told of what no accessor takes, and of events.
+/// The listeners for events, and for changes that no accessor takes.
 #[derive(Default)]
 pub(crate) struct Listening {
     pub(crate) keys: OnceLock<KeyListener>,

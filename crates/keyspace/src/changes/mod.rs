@@ -1,4 +1,4 @@
-//! Changes of keys: as databases, as effects, and as keyspace events, and who listens to them.
+//! Changes of keys, as names in databases, as effects and as keyspace events, and the listeners for them.
 //!
 //! **Start reading at**: [`feed`].
 

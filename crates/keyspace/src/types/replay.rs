@@ -12,9 +12,6 @@ use crate::{Key, Refusal, Writer};
 
 impl Writer<'_> {
     /// Makes edits that were made to the value of a key.
-    ///
-    /// # Errors
-    /// As [`Writer::replay`].
     pub(crate) fn replay_edits(&mut self, key: Key<'_>, kind: Kind, edits: &[u8]) -> Result<(), Refusal> {
         match kind {
             Kind::Hash => self.replay_as::<Hashes>(key, edits),
@@ -27,9 +24,6 @@ impl Writer<'_> {
     }
 
     /// Removes elements that expired.
-    ///
-    /// # Errors
-    /// As [`Writer::replay`].
     pub(crate) fn replay_expiry(&mut self, key: Key<'_>, kind: Kind, expired: &[u8]) -> Result<(), Refusal> {
         match kind {
             Kind::Hash => {

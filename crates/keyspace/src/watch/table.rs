@@ -1,11 +1,11 @@
 //! Watched keys: which clients must hear that a key has changed since they looked at it (WATCH).
 //!
-//! A table by key. A client enters a key and then looks at it under its latch; whoever changes the key later does so under that
-//! latch and marks the client's [`Watcher`] (INV-CHANGE-1). While nobody watches, a change costs one load; while somebody does,
-//! one load more, and a mutex only where a watched key is in the same part of the table.
+//! A table by key. A client enters a key and then looks at it under its latch; a session that changes the key later does so under
+//! that latch and marks the client's [`Watcher`] (INV-CHANGE-1). Without watchers a change costs one load; with watchers one load
+//! more, and a mutex only where a watched key is in the same part of the table.
 //!
-//! What only the store removes (expired and evicted keys) marks nobody: a transaction looks again whether the keys that were
-//! there still are.
+//! A key that the store removes by itself (expired, evicted) marks no watcher: a transaction looks again whether the keys that
+//! were there still are.
 
 use crate::key_table::{ByKey, Name, Named, shrink};
 use almandine_base::steps;
@@ -146,7 +146,7 @@ impl Watches {
         was_one
     }
 
-    /// Marks those who watch a key that changes. Its bucket is latched.
+    /// Marks the watchers of a key that changes. Its bucket is latched.
     pub(crate) fn changed(&self, key: &Key<'_>) {
         let shard = self.shard(key.hash);
         if shard.is_empty() {

@@ -189,7 +189,7 @@ mod tests {
         writer.upsert(key, &value.to_le_bytes(), Put::default()).unwrap();
     }
 
-    /// INV-CHANGE-1: who finds no mark under the latch has read the last value. The keys share places of the table.
+    /// INV-CHANGE-1: a client that finds no mark under the latch has read the last value. The keys share places of the table.
     #[test]
     fn a_change_is_told_before_anybody_sees_the_key() {
         const ROUNDS: usize = 20_000;

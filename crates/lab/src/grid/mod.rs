@@ -107,7 +107,8 @@ impl Grid {
             self.measure(&subjects, &mut plan, at, &mut budget)?;
         }
         let about = format!(
-            "{head}\n\nServer CPU in µs per command, 50 connections; medians (least–greatest) of {} measurements; ratio: {}'s to the other's.",
+            "{head}\n\nServer CPU in µs per command, 50 connections; medians (least–greatest) of {} measurements; ratio: {}'s \
+             to the other's.",
             self.repeats, names[0]
         );
         let text = format!("{about}\n\n{}", report(&plan, &names));

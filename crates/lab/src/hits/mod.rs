@@ -231,7 +231,8 @@ impl Hits {
         (fastest < TURNOVER_S_MIN).then(|| {
             format!(
                 "note: Redis tells ages apart by the second and lets frequencies decay by the minute, but a cache was replaced \
-                 in as little as {fastest:.2} s; compare lru with the exact one too, or take a --rate that makes it {TURNOVER_S_MIN} s"
+                 in as little as {fastest:.2} s; compare lru with the exact one too, or take a --rate that makes it \
+                 {TURNOVER_S_MIN} s"
             )
         })
     }

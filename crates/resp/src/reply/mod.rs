@@ -70,8 +70,8 @@ impl<'o> Reply<'o> {
         self.line(b'+', status.as_bytes());
     }
 
-    /// An error: its prefix, a space, and the text, as in `ERR no such key`. What it quotes from the client need not be UTF-8. Ends of
-    /// line inside become spaces.
+    /// An error: its prefix, a space, and the text, as in `ERR no such key`. What it quotes from the client need not be UTF-8.
+    /// Ends of line inside become spaces.
     pub fn error(&mut self, message: impl AsRef<[u8]>) {
         let message = message.as_ref();
         let is_end_of_line = |byte: &u8| matches!(byte, b'\r' | b'\n');

@@ -131,7 +131,8 @@ fn report(entries: &[Entry], stuck: &Stuck) -> String {
         let arrived = arrived_ns.map_or(String::new(), |at| format!(", seen at {at}"));
         let _ = writeln!(
             text,
-            "  {label} client {client:2} (connection {connection}), {called_ns:>12} to {returned_ns:>12} ns{arrived}: {commands} → {reply}"
+            "  {label} client {client:2} (connection {connection}), {called_ns:>12} to {returned_ns:>12} ns{arrived}: \
+             {commands} → {reply}"
         );
     }
     text

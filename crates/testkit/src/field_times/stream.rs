@@ -46,7 +46,8 @@ impl fmt::Display for Report {
         let Self { replies, waits, emptied, slowest, .. } = self;
         write!(
             f,
-            "{replies} replies compared, {waits} times waited for expiry, {emptied} keys emptied by it, the last gone after {slowest:.0?}"
+            "{replies} replies compared, {waits} times waited for expiry, {emptied} keys emptied by it, the last gone after \
+             {slowest:.0?}"
         )
     }
 }

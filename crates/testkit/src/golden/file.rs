@@ -196,7 +196,8 @@ mod tests {
 
     #[test]
     fn sessions_steps_and_directives_are_read() {
-        let text = "# c\n=== one\n@resp 3\n@flags --a \"\"\nSET a \"1 \\x00\"\n2> GET a\n----\n+OK\n$\"1\"\n\n@sleep 5\nPING\n----\n+PONG\n=== two\n@only redis\nX @fill(z,3)\n----\n";
+        let text = "# c\n=== one\n@resp 3\n@flags --a \"\"\nSET a \"1 \\x00\"\n2> GET a\n----\n+OK\n$\"1\"\n\n\
+                    @sleep 5\nPING\n----\n+PONG\n=== two\n@only redis\nX @fill(z,3)\n----\n";
         let sessions = parse(text).unwrap();
         assert_eq!(sessions.len(), 2);
         assert!(sessions[0].resp3);

@@ -13,12 +13,14 @@ pub const STREAMS: &[Line] = &[
     line(
         10,
         Exact,
-        "XADD hash [NOMKSTREAM] [MAXLEN int|MAXLEN = 90|MAXLEN ~ 30|MAXLEN ~ 120 LIMIT int|MINID id|MINID ~ id] newid field element",
+        "XADD hash [NOMKSTREAM] [MAXLEN int|MAXLEN = 90|MAXLEN ~ 30|MAXLEN ~ 120 LIMIT int|MINID id|MINID ~ id] newid field \
+         element",
     ),
     line(
         3,
         Exact,
-        "XADD hash (newid field|newid|MAXLEN word newid field element|MAXLEN 3 MINID id newid field element|LIMIT 3 newid field element)",
+        "XADD hash (newid field|newid|MAXLEN word newid field element|MAXLEN 3 MINID id newid field element|LIMIT 3 newid field \
+         element)",
     ),
     line(25, Exact, "XDEL hash id+"),
     line(10, Exact, "XTRIM hash (MAXLEN|MINID) (int|id|= 60|~ 100|~ id|= id|~ id LIMIT 0|~ 10 LIMIT int|word)"),
@@ -41,7 +43,8 @@ pub const STREAMS: &[Line] = &[
     line(
         25,
         Exact,
-        "XCLAIM hash (g0|g1|g2) (c0|c1|c2) idle id+ [IDLE (100000|0|int)|TIME pat] [RETRYCOUNT int] [FORCE] [JUSTID] [LASTID id|word]",
+        "XCLAIM hash (g0|g1|g2) (c0|c1|c2) idle id+ [IDLE (100000|0|int)|TIME pat] [RETRYCOUNT int] [FORCE] [JUSTID] [LASTID \
+         id|word]",
     ),
     line(25, Exact, "XAUTOCLAIM hash (g0|g1|g2) (c0|c1|c2) idle id [COUNT (1|2|int)] [JUSTID|word]"),
     line(20, Known, "XINFO STREAM hash"),

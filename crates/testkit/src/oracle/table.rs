@@ -94,7 +94,8 @@ pub const TABLE: &[Line] = &[
     line(
         25,
         Exact,
-        "BITFIELD key (GET width offset|SET width offset int|INCRBY width offset int|OVERFLOW (WRAP|SAT|FAIL) INCRBY width offset int)+",
+        "BITFIELD key (GET width offset|SET width offset int|INCRBY width offset int|OVERFLOW (WRAP|SAT|FAIL) INCRBY width \
+         offset int)+",
     ),
     line(8, Exact, "BITFIELD_RO key (GET width offset|GET width offset|SET width offset int)+"),
     // hash

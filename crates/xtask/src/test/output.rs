@@ -136,15 +136,18 @@ mod tests {
 
     #[test]
     fn failed_tests_are_named() {
-        let stdout = "test a::b ... FAILED\n\nfailures:\n\n---- a::b stdout ----\n    what it printed\n\n\nfailures:\n    a::b\n    c\n\n\
-                      test result: FAILED. 1 passed; 2 failed; 0 ignored;\n    of another kind\nfailures:\n    d\ntest result: FAILED. 0 passed; 1 failed";
+        let stdout = "test a::b ... FAILED\n\nfailures:\n\n---- a::b stdout ----\n    what it printed\n\n\nfailures:\n\
+                      \x20   a::b\n    c\n\n\
+                      test result: FAILED. 1 passed; 2 failed; 0 ignored;\n    of another kind\nfailures:\n    d\ntest result: \
+                      FAILED. 0 passed; 1 failed";
         assert_eq!(understood(stdout, "").problems(), ["a::b", "c", "d"]);
     }
 
     #[test]
     fn failed_tests_say_why() {
         let panics = "\nthread 'passed' (1) panicked at a.rs:1:2:\nexpected\nstack backtrace:\n   0: begin\n\n\
-                      thread 'a::b' (2) panicked at b.rs:3:4:\nassertion failed\n  left: 1\nnote: run with `RUST_BACKTRACE=1`\nmore";
+                      thread 'a::b' (2) panicked at b.rs:3:4:\nassertion failed\n  left: 1\n\
+                      note: run with `RUST_BACKTRACE=1`\nmore";
         let results = "failures:\n    a::b\n    c\ntest result: FAILED. 1 passed; 2 failed";
         let problems = ["a::b: b.rs:3:4:\n    assertion failed\n      left: 1", "c"];
         assert_eq!(understood(results, panics).problems(), problems);

@@ -121,7 +121,10 @@ mod tests {
 
     #[test]
     fn strange_licences_and_second_versions_are_found() {
-        let package = |name: &str, version: &str, license: &str| json!({ "name": name, "version": version, "license": license, "id": format!("{name} {version}"), "source": "registry" });
+        let package = |name: &str, version: &str, license: &str| {
+            let id = format!("{name} {version}");
+            json!({ "name": name, "version": version, "license": license, "id": id, "source": "registry" })
+        };
         let run = |packages: Vec<Value>| {
             let nodes: Vec<Value> = packages.iter().map(|p| json!({ "id": p["id"] })).collect();
             check(&json!({ "packages": packages, "resolve": { "nodes": nodes } })).len()

@@ -98,7 +98,8 @@ mod tests {
         check(&sources).into_iter().map(|p| p.text).collect()
     }
 
-    const WHOLE: &str = "//! INV-A-1.\nfn f() {\n    debug_assert!(\n        x,\n        \"INV-A-1: why\"\n    );\n}\n#[cfg(test)]\nmod tests {\n    // INV-A-1\n}\n";
+    const WHOLE: &str = "//! INV-A-1.\nfn f() {\n    debug_assert!(\n        x,\n        \"INV-A-1: why\"\n\
+                         \x20   );\n}\n#[cfg(test)]\nmod tests {\n    // INV-A-1\n}\n";
 
     #[test]
     fn a_listed_asserted_tested_invariant_is_fine() {

@@ -1,7 +1,7 @@
 //! Prose of comments, and the width of lines: counts per crate that only fall.
 //!
-//! A comment whose subject is "who" or "somebody" does not say which thread, client or record it speaks of. A doc that only
-//! refers to another item says nothing. rustfmt wraps neither comments nor long strings, so a line that is too wide is counted
+//! A comment whose subject is one of [`HIDDEN`] does not say which thread, client or record it speaks of. A doc that only refers
+//! to another item says nothing. rustfmt wraps neither comments nor long strings, so a line that is too wide is counted
 //! here. Tests count, too.
 
 use std::collections::BTreeMap;

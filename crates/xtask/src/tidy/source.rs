@@ -165,7 +165,8 @@ mod tests {
 
     #[test]
     fn comments_and_literals_are_blanked_and_lines_kept() {
-        let text = "let a = \"unsafe // {\"; // unsafe\n/* unsafe /* { */ */ let b = '{';\nlet c = r#\"unsafe \" {\"#; fn f<'a>(x: &'a str) {}\nlet d = '\\''; let e = b\"{\"; let g = '√';";
+        let text = "let a = \"unsafe // {\"; // unsafe\n/* unsafe /* { */ */ let b = '{';\nlet c = r#\"unsafe \" {\"#; \
+                    fn f<'a>(x: &'a str) {}\nlet d = '\\''; let e = b\"{\"; let g = '√';";
         let source = Source::new("a.rs", text);
         assert_eq!(source.code.len(), 4);
         assert!(source.code.iter().all(|l| !l.contains("unsafe")), "{:#?}", source.code);

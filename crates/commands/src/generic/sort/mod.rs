@@ -39,7 +39,8 @@ pub(super) const SORT: Command = Command {
     spec: CommandSpec {
         name: "SORT",
         id: 227,
-        complexity: "O(N+M*log(M)) where N is the number of elements in the list or set to sort, and M the number of returned elements. When the elements are not sorted, complexity is O(N).",
+        complexity: "O(N+M*log(M)) where N is the number of elements in the list or set to sort, and M the number of returned \
+                     elements. When the elements are not sorted, complexity is O(N).",
         summary: "Sorts the elements in a list, a set, or a sorted set, optionally storing the result.",
         args: &[
             Arg::key("key", Access::Read),

@@ -95,7 +95,7 @@ pub fn raise(value: &mut Vec<u8>, observation: Observation, bytes_max: usize) ->
 /// As [`raise`], for registers in ascending order, each looked for from where the one before was found.
 ///
 /// # Errors
-/// As there.
+/// When there is no such register.
 pub fn raise_from(cursor: &mut Cursor, value: &mut Vec<u8>, observation: Observation, bytes_max: usize) -> Result<Set, Corrupted> {
     let Observation { index, count } = observation;
     if count > VALUE_MAX {

@@ -24,7 +24,7 @@ pub(in crate::types) struct Draft<'w, C: Collection> {
     changed: bool,
     /// Changes, as Redis counts them.
     counted: i64,
-    /// What is done to the object in the store, if somebody wants to know.
+    /// What is done to the object in the store, if a consumer wants effects.
     edits: Option<Vec<u8>>,
     /// The object in the store has changes that are not told yet.
     uncommitted: bool,
@@ -128,7 +128,7 @@ impl<C: Collection> Draft<'_, C> {
         self.due.is_some_and(|due| due <= self.now as i64)
     }
 
-    /// Whether somebody wants to know what is done to the object in the store.
+    /// Whether a consumer wants to know what is done to the object in the store.
     pub(in crate::types) fn is_noted(&self) -> bool {
         self.edits.is_some()
     }
@@ -138,7 +138,7 @@ impl<C: Collection> Draft<'_, C> {
         self.uncommitted = self.changed && self.stored;
     }
 
-    /// Notes what is done to an object in the store, where somebody wants to know: `write` appends an edit.
+    /// Notes what is done to an object in the store, where a consumer wants effects: `write` appends an edit.
     #[inline]
     pub(in crate::types) fn note(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
         if let Some(edits) = &mut self.edits {
@@ -146,7 +146,7 @@ impl<C: Collection> Draft<'_, C> {
         }
     }
 
-    /// Says that the value has changed, by so many changes as Redis counts them.
+    /// Says that the value has changed; `counted` is the number of changes as Redis counts them.
     #[inline]
     pub(in crate::types) fn changed(&mut self, counted: i64) {
         self.changed = true;
@@ -158,7 +158,7 @@ impl<C: Collection> Draft<'_, C> {
         self.changed && self.counted > 0
     }
 
-    /// Says that all changes together count as so many.
+    /// Says how many changes all of them together count as.
     pub(in crate::types) fn count_as(&mut self, counted: i64) {
         self.counted = counted;
     }

@@ -209,7 +209,7 @@ fn changes_are_those_of_a_map_on_a_device() {
     changes_are_those_of_a_map(true);
 }
 
-/// Fields of packed hashes and of objects that are past their time are absent for who reads, and go without a touch, with the key
+/// Fields of packed hashes and of objects that are past their time are absent for readers, and go without a touch, with the key
 /// behind the last one.
 #[test]
 fn fields_past_their_time_go_without_a_touch() {

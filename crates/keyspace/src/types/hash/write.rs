@@ -140,7 +140,7 @@ impl HashMut<'_> {
     /// Gives a field another expiry, or none. Says whether there is such a field.
     ///
     /// # Errors
-    /// As [`HashMut::set`].
+    /// When the field's place is not in memory, or the store is full; then nothing has changed.
     pub fn set_due(&mut self, field: &[u8], due: Option<u64>) -> Result<bool, Refusal> {
         let Some(before) = self.get(field)?.map(|entry| entry.due) else { return Ok(false) };
         self.draft.changed(1);
@@ -167,7 +167,7 @@ impl HashMut<'_> {
     /// Removes a field. Says whether there was one.
     ///
     /// # Errors
-    /// As [`HashMut::set`].
+    /// When the field's place is not in memory, or the store is full; then nothing has changed.
     pub fn remove(&mut self, field: &[u8]) -> Result<bool, Refusal> {
         if self.get(field)?.is_none() {
             return Ok(false);

@@ -41,7 +41,7 @@ impl ListMut<'_> {
     /// A list that has become small is a listpack to OBJECT ENCODING again.
     ///
     /// # Errors
-    /// As [`ListMut::reserve`].
+    /// When a part of the list is not in memory, or the store is full; then nothing has changed.
     pub fn settle(&mut self) -> Result<(), Refusal> {
         let Some(limits) = self.limits else { return Ok(()) };
         if self.look().encoding() == ListEncoding::QuickList && !exceeds(&self.draft, limits.half(), (0, 0))? {
@@ -100,7 +100,7 @@ impl ListMut<'_> {
     /// Replaces the element at a place. Says whether there is one.
     ///
     /// # Errors
-    /// As [`ListMut::pop`].
+    /// When an element is not in memory, or the store is full; then nothing has changed.
     pub fn set(&mut self, index: usize, element: &[u8]) -> Result<bool, Refusal> {
         let is_there = self.edit(|packed| PackedList::set(packed, index, element), |object| object.set(index, element))?;
         if is_there {
@@ -113,7 +113,7 @@ impl ListMut<'_> {
     /// Puts an element before the one at a place, or behind all.
     ///
     /// # Errors
-    /// As [`ListMut::pop`].
+    /// When an element is not in memory, or the store is full; then nothing has changed.
     pub fn insert(&mut self, index: usize, element: &[u8]) -> Result<(), Refusal> {
         self.edit(|packed| PackedList::insert(packed, index, element), |object| object.insert(index, element))?;
         self.note(ListEdit::Insert { index, element });
@@ -139,7 +139,7 @@ impl ListMut<'_> {
     /// Removes at most `limit` elements that are equal to `element`, those next to an end. Says how many.
     ///
     /// # Errors
-    /// As [`ListMut::pop`].
+    /// When an element is not in memory, or the store is full; then nothing has changed.
     pub fn remove(&mut self, end: End, element: &[u8], limit: usize) -> Result<usize, Refusal> {
         let mut places = Vec::new();
         if let Contents::Packed(_) = self.draft.contents() {
@@ -165,7 +165,7 @@ impl ListMut<'_> {
     /// Removes all elements outside of a range of places.
     ///
     /// # Errors
-    /// As [`ListMut::pop`].
+    /// When an element is not in memory, or the store is full; then nothing has changed.
     pub fn trim(&mut self, keep: Range<usize>) -> Result<Trimmed, Refusal> {
         let len = self.len();
         let end = keep.end.min(len);

@@ -63,7 +63,7 @@ impl SetMut<'_> {
     /// Prepares for `count` members to be added, `first` the first of them: for many, Redis chooses the encoding of large sets.
     ///
     /// # Errors
-    /// As [`SetMut::add`].
+    /// When a part of the set is not in memory, or the store is full; then nothing has changed.
     pub fn reserve(&mut self, first: &[u8], count: usize) -> Result<(), Refusal> {
         let encoding = match self.look().encoding() {
             _ if !self.existed() => SetEncoding::for_new(first, count, self.limits),
@@ -111,7 +111,7 @@ impl SetMut<'_> {
     /// Removes a member. Says whether it was there.
     ///
     /// # Errors
-    /// As [`SetMut::add`].
+    /// When the member's place is not in memory, or the store is full; then nothing has changed.
     pub fn remove(&mut self, member: &[u8]) -> Result<bool, Refusal> {
         if let Some(packed) = self.draft.packed_mut() {
             if !PackedSet::remove(packed, member) {
@@ -131,7 +131,7 @@ impl SetMut<'_> {
     /// Removes the member at a place, below [`SetMut::len`], of an order that only changes change, and gives it to `taken`.
     ///
     /// # Errors
-    /// As [`SetMut::add`].
+    /// When the member is not in memory, or the store is full; then nothing has changed.
     pub fn remove_nth(&mut self, rank: usize, taken: impl FnOnce(&[u8])) -> Result<(), Refusal> {
         let mut name = [0; 64];
         let Some(member) = self.look().nth(rank)? else { return Ok(()) };
@@ -151,7 +151,7 @@ impl SetMut<'_> {
     /// Sets what OBJECT ENCODING answers to the encoding that a new set of these members would have.
     ///
     /// # Errors
-    /// As [`SetMut::add`].
+    /// When a part of the set is not in memory, or the store is full; then nothing has changed.
     pub fn reset_encoding(&mut self) -> Result<(), Refusal> {
         let (set, limits) = (self.look(), self.limits);
         let mut encoding = SetEncoding::IntSet;

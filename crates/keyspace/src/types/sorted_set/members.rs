@@ -22,7 +22,7 @@ enum Walk<'s> {
 }
 
 impl<'s> Members<'s> {
-    /// So many live members from the place `from` on.
+    /// At most `count` live members from the place `from` on.
     pub(super) fn forwards(contents: Contents<'s, SortedSets>, from: usize, count: usize, now: u64) -> Self {
         let walk = match contents {
             Contents::Packed(packed) => {
@@ -37,7 +37,7 @@ impl<'s> Members<'s> {
         Self { walk, left: count, now }
     }
 
-    /// So many live members before the place `before`, from there down.
+    /// At most `count` live members before the place `before`, from there down.
     pub(super) fn backwards(contents: Contents<'s, SortedSets>, before: usize, count: usize, now: u64) -> Self {
         let walk = match contents {
             Contents::Packed(packed) => {

@@ -77,7 +77,7 @@ impl NewSortedSet {
     /// Gives a member another expiry, or none. Says whether there is such a member.
     ///
     /// # Errors
-    /// As [`NewSortedSet::set`].
+    /// None: all of it is in memory.
     pub fn set_due(&mut self, member: &[u8], due: Option<u64>) -> Result<bool, Refusal> {
         set_due(self, member, due)
     }

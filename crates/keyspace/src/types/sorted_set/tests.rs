@@ -94,7 +94,7 @@ fn assert_same(set: &SortedSet<'_>, rows: &[Row]) -> Result<(), Refusal> {
 }
 
 /// Random changes of sorted sets of all sizes are those of a map; with a device, all of it leaves memory now and then. Members
-/// expire and nobody removes them, so that looks and changes meet them.
+/// expire and are not removed, so that looks and changes meet them.
 fn changes_are_those_of_a_map(cold: bool) {
     let keyspace = keyspace(cold);
     let mut accessor = keyspace.accessor().expect("an accessor");

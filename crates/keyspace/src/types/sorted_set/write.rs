@@ -74,7 +74,7 @@ impl SortedSetMut<'_> {
     /// Gives a member another expiry, or none; an equal one is a change, too. Says whether there is such a member.
     ///
     /// # Errors
-    /// As [`SortedSetMut::set`].
+    /// When the member's place is not in memory, or the store is full; then nothing has changed.
     pub fn set_due(&mut self, member: &[u8], due: Option<u64>) -> Result<bool, Refusal> {
         if self.look().find(member)?.is_none() {
             return Ok(false);
@@ -88,7 +88,7 @@ impl SortedSetMut<'_> {
     /// Removes a member, and gives its score. None: there is no such member.
     ///
     /// # Errors
-    /// As [`SortedSetMut::set`].
+    /// When the member's place is not in memory, or the store is full; then nothing has changed.
     pub fn remove(&mut self, member: &[u8]) -> Result<Option<f64>, Refusal> {
         if self.draft.may_have_expired() && self.look().find(member)?.is_none() {
             return Ok(None);

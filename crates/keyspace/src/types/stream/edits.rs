@@ -15,7 +15,7 @@ pub enum StreamEdit<'e> {
     Remove {
         id: StreamId,
     },
-    /// So many entries at the front.
+    /// `count` entries at the front.
     Skip {
         count: u64,
     },

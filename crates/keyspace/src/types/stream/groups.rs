@@ -163,7 +163,7 @@ impl StreamMut<'_> {
     /// Says that an entry is not pending, which counts as a change if it was. Says whether it was.
     ///
     /// # Errors
-    /// As [`StreamMut::pend`].
+    /// When a part of the list is not in memory, or the store is full.
     pub fn acknowledge(&mut self, group: usize, id: StreamId) -> Result<bool, Refusal> {
         let pending = self.look()?.groups().nth(group).map_or(Ok(None), |group| group.get_pending(id))?;
         if pending.is_none() {
@@ -177,7 +177,7 @@ impl StreamMut<'_> {
     /// Says that an entry is pending in no group.
     ///
     /// # Errors
-    /// As [`StreamMut::pend`].
+    /// When a part of the list is not in memory, or the store is full.
     pub fn drop_references(&mut self, id: StreamId) -> Result<(), Refusal> {
         let groups = self.look()?.groups().len();
         (0..groups).try_for_each(|group| self.acknowledge(group, id).map(drop))
@@ -187,7 +187,7 @@ impl StreamMut<'_> {
     /// that is None.
     ///
     /// # Errors
-    /// As [`StreamMut::pend`].
+    /// When a part of the list is not in memory, or the store is full.
     pub fn deliver(
         &mut self,
         group: usize,

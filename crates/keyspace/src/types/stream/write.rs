@@ -64,7 +64,7 @@ impl StreamMut<'_> {
     /// Trims. Says how many entries are gone. They do not count as changes.
     ///
     /// # Errors
-    /// As [`StreamMut::remove`].
+    /// When a block is not in memory, or the store is full; then nothing has changed.
     pub fn trim(&mut self, trim: &Trim) -> Result<u64, Refusal> {
         let count = self.look()?.entries().trimmed(trim)?;
         self.skip(count)?;
@@ -74,7 +74,7 @@ impl StreamMut<'_> {
     /// Takes the first entries away. They do not count as changes.
     ///
     /// # Errors
-    /// As [`StreamMut::remove`].
+    /// When a block is not in memory, or the store is full; then nothing has changed.
     pub fn skip(&mut self, count: u64) -> Result<(), Refusal> {
         if count > 0 {
             self.edit(StreamEdit::Skip { count }, 0, |stream| stream.skip(count))??;
@@ -138,9 +138,6 @@ impl StreamMut<'_> {
     }
 
     /// Makes an edit that was made to another stream.
-    ///
-    /// # Errors
-    /// As [`StreamMut::remove`].
     pub(super) fn replay_edit(&mut self, edit: StreamEdit<'_>) -> Result<(), Refusal> {
         match edit {
             StreamEdit::Append { id, limits, fields } => self.append(id, fields, limits)?,

@@ -207,7 +207,8 @@ mod tests {
     #[test]
     fn paths_where_they_stand_are_found() {
         let found = imports(
-            "fn f() -> crate::a::B { x::y(super::c::d) }\npub(in crate::z) fn g() {}\nmod m { fn h() { super::super::k::l(); self::n::o() } }",
+            "fn f() -> crate::a::B { x::y(super::c::d) }\npub(in crate::z) fn g() {}\nmod m { fn h() { super::super::k::l(); \
+             self::n::o() } }",
         );
         assert_eq!(joined(&found.inline), ["crate::a::B", "x::y", "super::c::d", "super::k::l"]);
         assert!(found.words.contains("d") && !found.words.contains("use"));
