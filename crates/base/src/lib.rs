@@ -1,5 +1,5 @@
 //! Shared nouns of every layer: limits, output buffers, shared bytes, classes of events, what the store knows of a collection,
-//! steps, mutants.
+//! steps, points, mutants.
 //!
 //! **Is**: the few types that several layers must agree on, and the fixed limits that several crates hold to. A limit of one
 //! mechanism stands beside it.
@@ -14,6 +14,7 @@ pub mod limits;
 pub mod mutants;
 pub mod object;
 pub mod output;
+pub mod points;
 pub mod steps;
 
 pub use output::Output;

@@ -3,7 +3,7 @@
 //! [`step!`](crate::step) stands around such a step. It expands to the step alone, except in a crate that is built with the
 //! feature `mutants` or for the model checker (`cfg(loom)`). With the feature, `ALMANDINE_MUTANT` names the steps that a process
 //! leaves out; under the model checker, `choose` the one that the models of a thread leave out. `docs/HACKING.md` says how to run
-//! them.
+//! them. In a simulation each step is a point (see [`crate::points`]), and the simulation says which steps it leaves out.
 
 /// Performs a step, unless a mutant leaves it out.
 ///
@@ -18,9 +18,28 @@ macro_rules! step {
         $crate::step!($name, $step, else ())
     };
     ($name:ident, $step:expr, then $next:expr) => {
-        $crate::step!($name, { $step; $next }, else { let next = $next; $step; next })
+        $crate::step!($name, {
+            $step;
+            $crate::points::point(stringify!($name));
+            $next
+        }, else {
+            let next = $next;
+            $crate::points::point(stringify!($name));
+            $step;
+            next
+        })
     };
-    ($name:ident, $step:expr, else $other:expr) => {{
+    ($name:ident, $step:expr, else $other:expr) => {
+        $crate::step_or!($name, $step, $other)
+    };
+}
+
+/// The step, or what a mutant does instead.
+#[cfg(not(feature = "sim"))]
+#[doc(hidden)]
+#[macro_export]
+macro_rules! step_or {
+    ($name:ident, $step:expr, $other:expr) => {{
         #[cfg(any(feature = "mutants", loom))]
         {
             if $crate::mutants::leaves_out($crate::mutants::Mutant::$name) { $other } else { $step }
@@ -29,6 +48,17 @@ macro_rules! step {
         {
             $step
         }
+    }};
+}
+
+/// The step, or what a mutant does instead, as the simulation says.
+#[cfg(feature = "sim")]
+#[doc(hidden)]
+#[macro_export]
+macro_rules! step_or {
+    ($name:ident, $step:expr, $other:expr) => {{
+        $crate::points::point(stringify!($name));
+        if $crate::mutants::leaves_out($crate::mutants::Mutant::$name) { $other } else { $step }
     }};
 }
 
@@ -53,6 +83,8 @@ table! {
     WaitFence,
     /// Waker, t6: the fence between taking the signal and looking for work.
     TakeFence,
+    /// Waker, t1: saying that the thread waits before it looks for a signal.
+    SayWaiting,
     /// Epoch: the fence between a participant's reservation store and its first load of shared data.
     EnterFence,
     /// Epoch: the fence between a retirement and the load of the epoch that tags it.
@@ -148,10 +180,17 @@ pub fn leaves_out(mutant: Mutant) -> bool {
 }
 
 /// Whether this process leaves a step out.
-#[cfg(not(loom))]
+#[cfg(not(any(loom, feature = "sim")))]
 #[must_use]
 pub fn leaves_out(mutant: Mutant) -> bool {
     named().is_ok_and(|named| named.contains(&mutant))
+}
+
+/// Whether the simulation in which the calling thread runs leaves a step out.
+#[cfg(all(feature = "sim", not(loom)))]
+#[must_use]
+pub fn leaves_out(mutant: Mutant) -> bool {
+    crate::points::simulated::leaves_out(mutant)
 }
 
 /// The steps that this process leaves out, with commas between their names in `ALMANDINE_MUTANT`.
@@ -172,6 +211,10 @@ fn parse(names: &str) -> Result<Vec<Mutant>, String> {
 /// Gives other threads the time in which a missing step does harm.
 #[cfg_attr(not(test), expect(clippy::disallowed_methods, reason = "this crate is below `io`, and no product calls it"))]
 pub fn pause() {
+    #[cfg(feature = "sim")]
+    if crate::points::simulated::pause() {
+        return;
+    }
     std::thread::sleep(std::time::Duration::from_micros(200));
 }
 

@@ -26,6 +26,10 @@ pub fn unix_ahead_ns() -> i64 {
 #[inline]
 #[must_use]
 pub fn monotonic_ns() -> u64 {
+    #[cfg(feature = "sim")]
+    if let Some(simulated_ns) = crate::sim::world::monotonic_ns() {
+        return simulated_ns;
+    }
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // By the C library, not by a system call library of our own: that one does not start under Valgrind.
     // SAFETY: the call writes the time into the given place. It cannot fail: every Linux has this clock.
@@ -36,6 +40,10 @@ pub fn monotonic_ns() -> u64 {
 
 /// A clock before 1970 reads as 1970.
 fn since_unix_epoch() -> Duration {
+    #[cfg(feature = "sim")]
+    if let Some(simulated_ns) = crate::sim::world::unix_ns() {
+        return Duration::from_nanos(simulated_ns);
+    }
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
 }
 

@@ -12,6 +12,10 @@ pub const HUGE_PAGE_BYTES: usize = 2 * 1024 * 1024;
 /// Bytes of physical memory that the machine has.
 #[must_use]
 pub fn physical_bytes() -> u64 {
+    #[cfg(feature = "sim")]
+    if crate::sim::turn::simulation().is_some() {
+        return 1 << 30;
+    }
     // SAFETY: sysconf has no preconditions.
     let (pages, page) = unsafe { (libc::sysconf(libc::_SC_PHYS_PAGES), libc::sysconf(libc::_SC_PAGESIZE)) };
     u64::try_from(pages).unwrap_or(1 << 20) * u64::try_from(page).unwrap_or(4096)

@@ -30,6 +30,10 @@ pub fn thread() -> ProcessorTime {
 }
 
 fn usage(who: libc::c_int) -> ProcessorTime {
+    #[cfg(feature = "sim")]
+    if crate::sim::turn::simulation().is_some() {
+        return ProcessorTime::default();
+    }
     let mut usage = MaybeUninit::<libc::rusage>::zeroed();
     // SAFETY: the kernel writes one `rusage` to the place given to it; all zeroes, which a failure leaves, are a valid one.
     let usage = unsafe {
@@ -46,6 +50,10 @@ fn microseconds(time: libc::timeval) -> u64 {
 /// Bytes of the process that are in memory; 0 where the system does not tell.
 #[must_use]
 pub fn resident_bytes() -> u64 {
+    #[cfg(feature = "sim")]
+    if crate::sim::turn::simulation().is_some() {
+        return 0;
+    }
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let kib = status.lines().find_map(|line| line.strip_prefix("VmRSS:")?.trim().strip_suffix("kB")?.trim().parse::<u64>().ok());
     kib.unwrap_or(0) * 1024

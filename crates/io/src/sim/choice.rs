@@ -75,6 +75,12 @@ impl Choices {
         chosen
     }
 
+    /// A random number for the product. Those of a run differ even when all choices are 0.
+    pub fn number(&mut self) -> u64 {
+        let drawn = self.below(Subsystem::Entropy, u64::MAX);
+        drawn ^ mix(self.made.streams[Subsystem::Entropy as usize].len() as u64)
+    }
+
     /// Whether something happens that happens in `per_million` of a million cases; recorded as 0 or 1.
     pub fn hits(&mut self, subsystem: Subsystem, per_million: u32) -> bool {
         if per_million == 0 {

@@ -8,6 +8,12 @@
 
 pub mod choice;
 pub mod clock;
+pub(crate) mod parking;
+pub mod sync;
 mod trace;
 pub mod turn;
+mod wait_point;
 pub mod world;
+
+#[cfg(test)]
+mod tests;

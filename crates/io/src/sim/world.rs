@@ -10,6 +10,9 @@ use super::choice::Choices;
 use super::clock::WallClock;
 use super::turn::{self, Schedule, SimThread, Turn};
 
+/// What the monotonic clock shows when a process of a machine that has just booted can begin.
+const BOOTED_NS: u64 = 1_000_000_000;
+
 /// A node of a world.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct NodeId(pub u32);
@@ -33,6 +36,8 @@ pub struct World {
 
 struct Node {
     boots: u64,
+    /// When the machine booted last, in virtual time.
+    boot_ns: u64,
     clock: WallClock,
     mappings: BTreeMap<String, Arc<[AtomicU64]>>,
 }
@@ -54,6 +59,25 @@ pub fn current() -> Option<(Arc<World>, NodeId)> {
     Some((turn.world.get()?.upgrade()?, NodeId(node)))
 }
 
+/// The monotonic clock of the caller's node; of a machine that has booted at the beginning of time, when the caller is an event.
+/// None outside of a simulation.
+pub(crate) fn monotonic_ns() -> Option<u64> {
+    let turn = turn::simulation()?;
+    let boot_ns = current().map_or(0, |(world, node)| world.boot_ns(node));
+    Some(turn.now_ns() - boot_ns + BOOTED_NS)
+}
+
+/// The wall clock of the caller's node in nanoseconds since the Unix epoch; one that is right, when the caller is an event. None
+/// outside of a simulation.
+pub(crate) fn unix_ns() -> Option<u64> {
+    let turn = turn::simulation()?;
+    let unix_ns = match current() {
+        Some((world, node)) => world.unix_ns(node),
+        None => WallClock::default().unix_ns(turn.now_ns()),
+    };
+    Some(u64::try_from(unix_ns).unwrap_or(0))
+}
+
 impl World {
     /// Makes a world and hands it to `body`, which drives it; all threads of the world have ended when this returns.
     pub fn enter<T>(choices: Choices, schedule: Schedule, body: impl FnOnce(&Arc<Self>) -> T) -> T {
@@ -72,7 +96,7 @@ impl World {
     /// A new machine.
     pub fn node(&self) -> NodeId {
         let mut nodes = self.nodes();
-        nodes.push(Node { boots: 1, clock: WallClock::default(), mappings: BTreeMap::new() });
+        nodes.push(Node { boots: 1, boot_ns: self.turn.now_ns(), clock: WallClock::default(), mappings: BTreeMap::new() });
         NodeId(u32::try_from(nodes.len() - 1).unwrap_or(u32::MAX))
     }
 
@@ -95,13 +119,21 @@ impl World {
         if kind != CrashKind::Process {
             own.mappings.clear();
         }
-        own.boots += u64::from(kind == CrashKind::Machine);
+        if kind == CrashKind::Machine {
+            own.boots += 1;
+            own.boot_ns = self.turn.now_ns();
+        }
     }
 
     /// Changes with each boot of the machine, and is of no other one.
     #[must_use]
     pub fn boot_id(&self, node: NodeId) -> u128 {
         u128::from(node.0) << 64 | u128::from(self.nodes()[node.0 as usize].boots)
+    }
+
+    /// When the machine booted last, in virtual time.
+    fn boot_ns(&self, node: NodeId) -> u64 {
+        self.nodes()[node.0 as usize].boot_ns
     }
 
     /// The mapping of this name, made of zeroes when there is none; it keeps the size that it has.

@@ -14,7 +14,7 @@ const CEILING: usize = 93_240;
 /// Tools that users get.
 const PACKAGED: [&str; 1] = ["bench"];
 /// Built with the feature `sim` only, which `super::features` keeps out of the product.
-const SIMULATION: &str = "crates/io/src/sim/";
+pub(super) const SIMULATION: &str = "crates/io/src/sim/";
 
 /// A note when there is more than allowed.
 pub(super) fn check(sources: &[Source]) -> Vec<Problem> {

@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread::{self, Thread};
+use std::time::{Duration, Instant};
 
 /// See the module.
 #[derive(Debug, Default)]
@@ -30,5 +31,15 @@ impl Baton {
         while !self.given.swap(false, Ordering::Acquire) {
             thread::park();
         }
+    }
+
+    /// Waits until it is given, or for some real time. False when it was not given.
+    pub(super) fn take_within(&self, time_max: Duration) -> bool {
+        let begin = Instant::now();
+        while !self.given.swap(false, Ordering::Acquire) {
+            let Some(left) = time_max.checked_sub(begin.elapsed()) else { return false };
+            thread::park_timeout(left);
+        }
+        true
     }
 }

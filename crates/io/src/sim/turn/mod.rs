@@ -5,19 +5,25 @@
 //! all that happens follows from the choices. Ends of waits are not lost: nothing runs between the look at a condition and the
 //! wait for it.
 //!
-//! A crash unwinds the threads of a node by a panic that the root of each thread catches. While it unwinds, nothing here blocks. A
-//! `std::sync::Mutex` must not be held where a thread may pass the baton on: the next thread that wants it would stop the world.
+//! A crash unwinds the threads of a node by a panic that the root of each thread catches. A thread that unwinds waits for nothing
+//! but locks. A `std::sync::Mutex` must not be held where a thread may pass the baton on, for the next thread that wants it would
+//! stop the world; the locks of [`crate::sync`] may be. A thread that has the baton for too long in real time fails the run
+//! ([`watch`]).
 
 mod baton;
+mod processor;
 mod schedule;
 mod state;
+mod watch;
 
 use std::any::Any;
 use std::cell::RefCell;
+use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::thread::{self, JoinHandle};
+use std::time::Duration;
 
 use self::baton::Baton;
 pub use self::schedule::{Policy, STARVED_NS, Schedule};
@@ -25,9 +31,14 @@ pub use self::state::{Condition, Woken};
 use self::state::{Event, State, Status};
 use super::choice::{ChoiceRecord, Choices, Subsystem};
 use super::world::World;
+use almandine_base::mutants::Mutant;
+use almandine_base::points::{self, Simulation};
 
 /// The longest and the shortest stall of a thread, in nanoseconds.
 const STALL_NS: (u64, u64) = (1_000_000, 200_000_000);
+
+/// Processors of every node.
+pub const PROCESSORS: usize = 4;
 
 /// A place where another thread may run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,6 +56,11 @@ pub struct Turn {
     driver: Baton,
     handles: Mutex<Vec<JoinHandle<()>>>,
     processor: Option<usize>,
+    /// Grows with all that threads do here.
+    progress: AtomicU64,
+    /// A thread kept the baton: the threads are left to themselves.
+    is_stuck: AtomicBool,
+    patience_ms: AtomicU64,
     pub(super) world: OnceLock<Weak<World>>,
 }
 
@@ -71,6 +87,14 @@ pub struct SimThread<T> {
 }
 
 impl<T> SimThread<T> {
+    /// Whether the thread is the calling one.
+    #[must_use]
+    pub fn is_current(&self) -> bool {
+        CURRENT.with_borrow(|current| {
+            current.as_ref().is_some_and(|current| current.thread == Some(self.thread) && Arc::ptr_eq(&current.turn, &self.turn))
+        })
+    }
+
     /// Waits for the end of the thread. None when its node crashed before.
     #[must_use]
     pub fn join(self) -> Option<T> {
@@ -85,16 +109,37 @@ impl<T> SimThread<T> {
     }
 }
 
+impl<T> fmt::Debug for SimThread<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SimThread").field("thread", &self.thread).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for Turn {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Turn").finish_non_exhaustive()
+    }
+}
+
 impl Turn {
     /// No thread yet, at time 0.
     #[must_use]
     pub fn new(choices: Choices, schedule: Schedule) -> Arc<Self> {
         // One processor for all threads of a simulation: a baton then never waits for another processor to wake up.
         static NEXT: AtomicUsize = AtomicUsize::new(0);
-        let processors = crate::thread::kept_to().unwrap_or_default();
-        let processor = processors.get(NEXT.fetch_add(1, Ordering::Relaxed) % processors.len().max(1)).copied();
+        let processor = processor::choose(NEXT.fetch_add(1, Ordering::Relaxed));
+        points::install(Simulation { point: |name| point(Point::Inner(name)), leaves_out, pause });
         let state = Mutex::new(State::new(choices, schedule));
-        Arc::new(Self { state, driver: Baton::default(), handles: Mutex::new(Vec::new()), processor, world: OnceLock::new() })
+        Arc::new(Self {
+            state,
+            driver: Baton::default(),
+            handles: Mutex::new(Vec::new()),
+            processor,
+            progress: AtomicU64::new(0),
+            is_stuck: AtomicBool::new(false),
+            patience_ms: AtomicU64::new(watch::PATIENCE_MS),
+            world: OnceLock::new(),
+        })
     }
 
     /// Starts a thread of a node. It runs when it is chosen.
@@ -115,8 +160,9 @@ impl Turn {
         let (turn, slot, own) = (Arc::clone(self), Arc::clone(&result), Arc::clone(&baton));
         let root = move || {
             own.take();
+            turn.lock().threads[thread].system_id = watch::system_id();
             if let Some(processor) = turn.processor {
-                let _ = crate::thread::pin_to(processor);
+                processor::pin_to(processor);
             }
             let is_doomed = turn.lock().threads[thread].doomed;
             CURRENT.set(Some(Current { turn: Arc::clone(&turn), thread: Some(thread) }));
@@ -166,7 +212,7 @@ impl Turn {
     /// Ends all threads, and forgets all events. Nothing can be run afterwards.
     pub fn end_all(self: &Arc<Self>) {
         self.driver.belongs_to(thread::current());
-        loop {
+        while !self.is_stuck.load(Ordering::Relaxed) {
             let mut state = self.lock();
             state.ending = true;
             state.doom(None);
@@ -178,7 +224,10 @@ impl Turn {
             }
             self.pass(None);
         }
-        for handle in self.handles.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
+        for handle in std::mem::take(&mut *self.handles.lock().unwrap_or_else(PoisonError::into_inner)) {
+            if self.is_stuck.load(Ordering::Relaxed) {
+                return;
+            }
             // The root of each thread catches panics.
             let _ = handle.join();
         }
@@ -216,6 +265,11 @@ impl Turn {
         self.lock().choices.hits(subsystem, per_million)
     }
 
+    /// See [`Choices::number`].
+    pub fn number(&self) -> u64 {
+        self.lock().choices.number()
+    }
+
     /// Adds an event to the trace.
     pub fn note(&self, what: &'static str, numbers: [u64; 2]) {
         let thread = CURRENT.with_borrow(|current| current.as_ref().and_then(|current| current.thread));
@@ -242,7 +296,13 @@ impl Turn {
         state.trace.words(|thread| state.threads[thread].title())
     }
 
+    /// Steps that the run leaves out, to see that it notices.
+    pub fn leave_out(&self, mutants: &[Mutant]) {
+        self.lock().left_out = mutants.to_vec();
+    }
+
     fn lock(&self) -> MutexGuard<'_, State> {
+        self.progress.fetch_add(1, Ordering::Relaxed);
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -253,12 +313,16 @@ impl Turn {
         if next == own {
             return;
         }
-        let state = self.lock();
+        let mut state = self.lock();
+        state.holder = next;
         let baton = own.map(|own| Arc::clone(&state.threads[own].baton));
         let other = next.map(|next| Arc::clone(&state.threads[next].baton));
         drop(state);
         other.as_deref().unwrap_or(&self.driver).give();
-        baton.as_deref().unwrap_or(&self.driver).take();
+        match baton {
+            Some(baton) => baton.take(),
+            None => self.watch(),
+        }
     }
 
     /// The thread has ended, and gives the baton away for good.
@@ -275,6 +339,7 @@ impl Turn {
         state.notify(ended, usize::MAX);
         drop(state);
         let next = self.decide(None);
+        self.lock().holder = next;
         let baton = next.map(|next| Arc::clone(&self.lock().threads[next].baton));
         baton.as_deref().unwrap_or(&self.driver).give();
     }
@@ -346,6 +411,33 @@ fn current() -> Option<(Arc<Turn>, usize)> {
     current.thread.filter(|_| !thread::panicking()).map(|thread| (current.turn, thread))
 }
 
+/// Where code runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// In no simulation.
+    Outside,
+    /// In an event of a simulation, which cannot wait.
+    Event,
+    /// In a simulated thread, also while it unwinds.
+    Thread,
+}
+
+/// Where the caller runs.
+#[must_use]
+pub fn place() -> Place {
+    CURRENT.with_borrow(|current| match current {
+        None => Place::Outside,
+        Some(Current { thread: None, .. }) => Place::Event,
+        Some(Current { thread: Some(_), .. }) => Place::Thread,
+    })
+}
+
+/// The virtual time after some more of it. None for a time that does not come, and outside of a simulation.
+#[must_use]
+pub fn later_ns(time: Duration) -> Option<u64> {
+    simulation()?.now_ns().checked_add(u64::try_from(time.as_nanos()).ok()?)
+}
+
 /// The node on which the calling thread runs; none outside, and in an event. Also while the thread unwinds.
 pub(super) fn node() -> Option<u32> {
     let current = CURRENT.with_borrow(Clone::clone)?;
@@ -367,6 +459,26 @@ pub fn block(what: &'static str, condition: Option<Condition>, until_ns: Option<
     turn.switch(thread);
     let woken = turn.lock().threads[thread].woken;
     Some(woken)
+}
+
+/// Blocks the calling thread, which unwinds, until the condition is notified. False when all threads that unwind wait so.
+pub(super) fn block_unwinding(what: &'static str, condition: Condition) -> bool {
+    let Some(Current { turn, thread: Some(thread) }) = CURRENT.with_borrow(Clone::clone) else { return false };
+    let mut state = turn.lock();
+    state.block(thread, Some(condition), None, what);
+    state.threads[thread].waits_unwinding = true;
+    drop(state);
+    turn.pass(Some(thread));
+    turn.lock().threads[thread].woken == Woken::Notified
+}
+
+/// Starts a thread of the node on which the caller runs.
+///
+/// # Panics
+/// When the caller is an event, which runs on no node.
+pub fn spawn<T: Send + 'static>(name: &str, body: impl FnOnce() -> T + Send + 'static) -> SimThread<T> {
+    let (turn, node) = simulation().zip(node()).expect("an event starts threads of a node by its world");
+    turn.spawn(name, node, body)
 }
 
 /// Sleeps for some virtual time; at once when the caller is no simulated thread.
@@ -414,6 +526,17 @@ pub fn point(point: Point) {
         drop(state);
         turn.switch(thread);
     }
+}
+
+/// Whether the simulation in which the caller runs leaves a step out.
+fn leaves_out(mutant: Mutant) -> bool {
+    simulation().is_some_and(|turn| turn.lock().left_out.contains(&mutant))
+}
+
+/// Gives other threads the time in which a missing step does harm. False when the caller is not simulated.
+fn pause() -> bool {
+    sleep(200_000);
+    place() == Place::Thread
 }
 
 /// What a panic says.

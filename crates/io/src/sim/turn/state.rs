@@ -8,6 +8,7 @@ use super::baton::Baton;
 use super::schedule::{Policy, Priorities, STARVED_NS, Schedule};
 use crate::sim::choice::{Choices, Subsystem};
 use crate::sim::trace::{Note, Trace};
+use almandine_base::mutants::Mutant;
 
 /// The cheapest slice of running, and how much dearer another one may be, in nanoseconds.
 const SLICE_NS_MIN: u64 = 200;
@@ -55,8 +56,12 @@ pub(super) struct Thread {
     pub(super) woken: Woken,
     /// Its node has crashed: it unwinds when it gets the baton.
     pub(super) doomed: bool,
+    /// It unwinds, and waits all the same.
+    pub(super) waits_unwinding: bool,
     /// Notified when it has ended.
     pub(super) ended: Condition,
+    /// Of the system's thread; 0 before it has run.
+    pub(super) system_id: i32,
     runnable_ns: u64,
 }
 
@@ -75,6 +80,10 @@ pub(super) struct State {
     pub(super) doomed: usize,
     /// The world ends: only doomed threads run.
     pub(super) ending: bool,
+    /// The thread that has the baton; none is the driver, or an event of its own.
+    pub(super) holder: Option<usize>,
+    /// Steps that the run leaves out.
+    pub(super) left_out: Vec<Mutant>,
     sequence: u64,
     conditions: u64,
     candidates: Vec<usize>,
@@ -95,6 +104,8 @@ impl State {
             failure: None,
             doomed: 0,
             ending: false,
+            holder: None,
+            left_out: Vec::new(),
             sequence: 0,
             conditions: 0,
             candidates: Vec::new(),
@@ -120,7 +131,9 @@ impl State {
             status: Status::Runnable,
             woken: Woken::Late,
             doomed: self.ending,
+            waits_unwinding: false,
             ended,
+            system_id: 0,
             runnable_ns: self.now_ns,
         });
         self.doomed += usize::from(self.ending);
@@ -149,6 +162,7 @@ impl State {
                 self.queue.remove(&event);
             }
             (thread.status, thread.woken, thread.runnable_ns) = (Status::Runnable, woken, now_ns);
+            thread.waits_unwinding = false;
         }
     }
 
@@ -182,9 +196,12 @@ impl State {
         if self.doomed == 0 {
             return None;
         }
-        let thread = self.threads.iter().position(|thread| thread.doomed && thread.status != Status::Ended)?;
-        self.wake(thread, Woken::Late);
-        Some(thread)
+        let unwinds = |thread: &&Thread| thread.doomed && thread.status != Status::Ended;
+        let next = self.threads.iter().position(|thread| unwinds(&thread) && !thread.waits_unwinding);
+        // At the end all threads unwind, and none is left that would end the wait of another.
+        let next = next.or_else(|| self.threads.iter().position(|thread| unwinds(&thread)).filter(|_| self.ending))?;
+        self.wake(next, Woken::Late);
+        Some(next)
     }
 
     /// The thread that runs next, of those that can. Choice 0 is the one that has the baton, else the first one.

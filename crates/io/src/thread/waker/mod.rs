@@ -25,18 +25,15 @@ use std::time::Duration;
 use almandine_base::step;
 
 #[cfg(all(test, loom))]
-use loom::{
-    sync::atomic::{AtomicBool, Ordering, fence},
-    thread::{self, Thread},
-};
+use loom::sync::atomic::{AtomicBool, Ordering, fence};
 #[cfg(not(all(test, loom)))]
-use std::{
-    sync::atomic::{AtomicBool, Ordering, fence},
-    thread::{self, Thread},
-};
+use std::sync::atomic::{AtomicBool, Ordering, fence};
+
+use self::parked::Parked;
 
 #[cfg(all(test, loom))]
 mod model;
+mod parked;
 
 /// Wakes one waiting thread. A wake that comes before the wait is not lost. A wake while a signal is there costs a fence and a
 /// load.
@@ -46,7 +43,7 @@ pub struct Waker {
     waiting: AtomicBool,
     /// Set by the waker, taken by the waiter.
     signalled: AtomicBool,
-    thread: OnceLock<Thread>,
+    thread: OnceLock<Parked>,
 }
 
 impl Default for Waker {
@@ -79,25 +76,16 @@ impl Waker {
 
     /// Waits until woken or until `timeout` has passed. Called by one thread only.
     pub fn wait(&self, timeout: Duration) {
-        self.thread.get_or_init(thread::current);
-        self.waiting.store(true, Ordering::Relaxed);
-        step!(WaitFence, fence(Ordering::SeqCst));
-        if !self.signalled.load(Ordering::Relaxed) {
-            park(timeout);
+        let thread = self.thread.get_or_init(Parked::current);
+        let is_signalled = step!(SayWaiting, self.waiting.store(true, Ordering::Relaxed), then {
+            step!(WaitFence, fence(Ordering::SeqCst));
+            self.signalled.load(Ordering::Relaxed)
+        });
+        if !is_signalled {
+            thread.park(timeout);
         }
         self.waiting.store(false, Ordering::Relaxed);
         self.signalled.swap(false, Ordering::Acquire);
         step!(TakeFence, fence(Ordering::SeqCst));
     }
-}
-
-#[cfg(not(all(test, loom)))]
-fn park(timeout: Duration) {
-    thread::park_timeout(timeout);
-}
-
-/// In a model nothing times out, so that a lost wake is a deadlock.
-#[cfg(all(test, loom))]
-fn park(_: Duration) {
-    thread::park();
 }

@@ -49,8 +49,8 @@ fn no_wake_is_lost() {
 }
 
 #[test]
-fn the_waker_needs_each_fence() {
-    for mutant in [Mutant::AskFence, Mutant::SignalFence, Mutant::WaitFence, Mutant::TakeFence] {
+fn the_waker_needs_each_fence_and_its_order() {
+    for mutant in [Mutant::SayWaiting, Mutant::AskFence, Mutant::SignalFence, Mutant::WaitFence, Mutant::TakeFence] {
         let found = [&[1][..], &[2], &[1, 1]].into_iter().any(|wakes| {
             let outcome = catch_unwind(AssertUnwindSafe(|| check(Some(mutant), wakes)));
             let report = outcome.err().map(|report| report.downcast_ref::<String>().cloned().unwrap_or_default());

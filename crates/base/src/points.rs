@@ -1,0 +1,54 @@
+//! Points: places between two steps of a protocol, where a simulation may let another thread run. Nothing in every other build.
+//!
+//! Each [`step!`](crate::step) is one. The simulation is above this crate, so it says here what it does at a point, and which
+//! steps it leaves out.
+
+#[cfg(feature = "sim")]
+pub use self::simulated::{Simulation, install};
+
+/// Another thread may run here, if the calling one is simulated.
+#[inline(always)]
+pub fn point(name: &'static str) {
+    #[cfg(feature = "sim")]
+    simulated::point(name);
+    let _ = name;
+}
+
+#[cfg(feature = "sim")]
+pub(crate) mod simulated {
+    use std::sync::OnceLock;
+
+    use crate::mutants::Mutant;
+
+    /// What a simulation does.
+    #[derive(Clone, Copy, Debug)]
+    pub struct Simulation {
+        /// At a point of this name.
+        pub point: fn(&'static str),
+        /// Whether the calling thread leaves a step out.
+        pub leaves_out: fn(Mutant) -> bool,
+        /// Gives other threads time; false when the calling thread is not simulated.
+        pub pause: fn() -> bool,
+    }
+
+    static SIMULATION: OnceLock<Simulation> = OnceLock::new();
+
+    /// Has points go to a simulation from now on. The first call wins.
+    pub fn install(simulation: Simulation) {
+        SIMULATION.get_or_init(|| simulation);
+    }
+
+    pub(super) fn point(name: &'static str) {
+        if let Some(simulation) = SIMULATION.get() {
+            (simulation.point)(name);
+        }
+    }
+
+    pub(crate) fn leaves_out(mutant: Mutant) -> bool {
+        SIMULATION.get().is_some_and(|simulation| (simulation.leaves_out)(mutant))
+    }
+
+    pub(crate) fn pause() -> bool {
+        SIMULATION.get().is_some_and(|simulation| (simulation.pause)())
+    }
+}
