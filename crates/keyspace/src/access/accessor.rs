@@ -2,7 +2,7 @@
 
 use crate::{Keyspace, Reader, Writer};
 use almandine_base::events::Classes;
-use almandine_store::{Cold, Expected, GlanceId, Session, Stage};
+use almandine_store::{Cold, Expected, Fetcher, GlanceId, Session, Stage};
 use std::sync::Arc;
 
 /// A key with its hash. The hash belongs to the namespace that its database had when it was computed; readers and writers
@@ -166,12 +166,24 @@ impl Accessor {
 
     /// Does something between two commands of a batch that may wait for the background.
     pub fn outside_epoch(&mut self, work: impl FnOnce()) {
+        self.leave_epoch_for(|_| work());
+    }
+
+    /// Leaves the epoch while it does something that may wait, within a unit or not. No latch is held.
+    pub(crate) fn leave_epoch_for(&mut self, work: impl FnOnce(&mut Self)) {
         let (now_ms, open) = (self.session.now_ms(), self.in_unit());
         self.session.notes().hold_group(open);
         self.session.leave();
-        work();
+        work(self);
         self.session.enter(now_ms);
         self.session.notes().hold_group(false);
+    }
+
+    /// Reads from the device, at once, what has been missed, and gives it to the batch.
+    pub(crate) fn read_wanted(&mut self) {
+        let mut stage = self.session.detach();
+        self.session.cold().stage_blocking(&mut self.session.cold().take_wanted(), &mut stage, &mut Fetcher::default());
+        self.session.attach(stage);
     }
 
     /// Leaves the epoch for a moment in the middle of long work that depends on nothing it has looked at before. Not within a

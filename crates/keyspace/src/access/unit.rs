@@ -8,7 +8,7 @@
 
 use crate::access::accessor::Unit;
 use crate::{Accessor, Key, Missing};
-use almandine_store::{Fetcher, Need};
+use almandine_store::Need;
 
 impl Accessor {
     /// The unit of work: several commands that all others see as one step.
@@ -113,13 +113,7 @@ impl UnitOfWork<'_> {
         if !self.accessor.is_alone() {
             return false;
         }
-        let mut stage = self.accessor.session.detach();
-        self.accessor.session.cold().stage_blocking(
-            &mut self.accessor.session.cold().take_wanted(),
-            &mut stage,
-            &mut Fetcher::default(),
-        );
-        self.accessor.session.attach(stage);
+        self.accessor.read_wanted();
         true
     }
 

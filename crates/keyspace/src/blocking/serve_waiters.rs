@@ -4,10 +4,10 @@
 //! other key, too (INV-BLOCK-1). Where records may be on a device it has that already ([`crate::access::destinations`]). Else it
 //! is a latch out of order, which one session at a time takes, for all ([`ReadyKeys::secure`](almandine_store::ReadyKeys::secure)).
 
-use crate::Missing;
 use crate::access::accessor::Unit;
 use crate::blocking::wait::WaiterService;
-use almandine_store::{Fetcher, Need, ReadyKey};
+use crate::{Accessor, Missing};
+use almandine_store::{Need, ReadyKey};
 use std::collections::VecDeque;
 
 /// Whether a session has what it needs to serve a waiter.
@@ -57,16 +57,109 @@ impl WaiterService<'_> {
         debug_assert_eq!(self.accessor.unit, Unit::Planned, "INV-BLOCK-1: waiters are served within a unit of work");
         keys.extend(self.accessor.session.ready().take());
         self.accessor.session.plan().unlock_all();
-        let mut stage = self.accessor.session.detach();
-        self.accessor.session.cold().stage_blocking(
-            &mut self.accessor.session.cold().take_wanted(),
-            &mut stage,
-            &mut Fetcher::default(),
-        );
-        self.accessor.session.attach(stage);
+        // Outside of the epoch, so that no other worker waits for the device, too.
+        self.accessor.leave_epoch_for(Accessor::read_wanted);
+        // Without latches databases may have got other namespaces (FLUSHDB, SWAPDB).
+        self.accessor.namespaces.clear();
         keys.push_front(current.clone());
         self.accessor.session.ready().hold_again(keys);
         keys.pop_front();
         Secured::Again
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::types::testing::{batch, keyspace_on};
+    use crate::{Key, Keyspace, Put};
+    use almandine_device::{BlockingSource, Device, MemoryDevice, Source};
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::sync::mpsc;
+    use std::sync::{Arc, Mutex, OnceLock};
+    use std::time::Duration;
+    use std::{io, thread};
+
+    /// A device of which a read, once, waits until another worker has been alone.
+    #[derive(Default)]
+    struct Awaiting {
+        device: MemoryDevice,
+        keyspace: OnceLock<Arc<Keyspace>>,
+        is_armed: AtomicBool,
+        other_was_alone: Mutex<Option<bool>>,
+    }
+
+    impl BlockingSource for Awaiting {
+        fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
+            if self.is_armed.swap(false, Ordering::Relaxed) {
+                let mut other = self.keyspace.get().unwrap().accessor().unwrap();
+                let (ended, end) = mpsc::channel();
+                thread::spawn(move || {
+                    other.begin_batch(0);
+                    other.unit().begin_alone();
+                    other.unit().end();
+                    other.end_batch();
+                    let _ = ended.send(());
+                });
+                *self.other_was_alone.lock().unwrap() = Some(end.recv_timeout(Duration::from_secs(10)).is_ok());
+            }
+            self.device.read(offset, buffer)
+        }
+    }
+
+    /// The device as the store has it.
+    struct Shared(Arc<Awaiting>);
+
+    impl Device for Shared {
+        fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
+            self.0.device.write(offset, data)
+        }
+
+        fn read(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
+            self.0.read_at(offset, buffer)
+        }
+
+        fn discard(&self, offset: u64, bytes: u64) -> io::Result<()> {
+            self.0.device.discard(offset, bytes)
+        }
+
+        fn sync(&self) -> io::Result<()> {
+            self.0.device.sync()
+        }
+
+        fn source(&self, offset: u64, _bytes: usize) -> io::Result<Source> {
+            Ok(Source::Blocking { source: Arc::clone(&self.0) as _, offset })
+        }
+
+        fn used_bytes(&self) -> u64 {
+            self.0.device.used_bytes()
+        }
+    }
+
+    #[test]
+    fn a_device_that_serving_waits_for_holds_no_other_worker_up() {
+        let device = Arc::new(Awaiting::default());
+        let keyspace = keyspace_on(Some(Arc::new(Shared(Arc::clone(&device)))));
+        device.keyspace.set(Arc::clone(&keyspace)).ok().unwrap();
+        let mut accessor = keyspace.accessor().unwrap();
+        batch(&mut accessor, |accessor| {
+            let mut writer = accessor.writer(0);
+            let key = writer.key(b"cold");
+            writer.upsert(key, b"value", Put::default())
+        });
+        assert!(keyspace.store.empty_memory(Duration::from_secs(20)));
+
+        accessor.begin_batch(0);
+        let Key { namespace, hash, .. } = accessor.key(0, b"cold");
+        let ready = ReadyKey { namespace, key: (*b"cold").into(), hash };
+        accessor.serving().make_ready(vec![ready.clone()]);
+        assert_eq!(accessor.serving().kind_of(&ready), Err(Missing::Cold));
+        device.is_armed.store(true, Ordering::Relaxed);
+        let mut keys = VecDeque::new();
+        assert_eq!(accessor.serving().read_between(&ready, &mut keys), Secured::Again);
+        assert_eq!(*device.other_was_alone.lock().unwrap(), Some(true));
+        assert!(accessor.serving().kind_of(&ready).is_ok_and(|kind| kind.is_some()), "it is at hand, under its latch");
+        accessor.unit().end();
+        accessor.end_batch();
     }
 }

@@ -2,15 +2,19 @@
 
 use super::collection::EditBytes;
 use crate::{Accessor, Keyspace, Missing, Options, Refusal};
-use almandine_device::MemoryDevice;
+use almandine_device::{Device, MemoryDevice};
 use almandine_store::{Fetcher, Stage, Storage};
 use std::fmt::Debug;
 use std::sync::Arc;
 
 /// An empty keyspace, with a device below it if `storage` says so.
 pub(crate) fn keyspace(storage: bool) -> Arc<Keyspace> {
-    let memory = || Arc::new(MemoryDevice::new());
-    let storage = storage.then(|| Storage { pages: memory(), values: memory() });
+    keyspace_on(storage.then(|| Arc::new(MemoryDevice::new()) as Arc<dyn Device>))
+}
+
+/// An empty keyspace above a device for pages, if there is one.
+pub(crate) fn keyspace_on(pages: Option<Arc<dyn Device>>) -> Arc<Keyspace> {
+    let storage = pages.map(|pages| Storage { pages, values: Arc::new(MemoryDevice::new()) });
     let store = almandine_store::Options { memory_bytes_max: 1 << 28, storage, ..Default::default() };
     Keyspace::open(Options { maxmemory: 64 << 20, store, ..Options::default() }).expect("a keyspace")
 }
