@@ -2,19 +2,20 @@
 //!
 //! It can also do what no well-behaved client does: send raw bytes, stop reading, close one half.
 
-use std::io::{self, Read, Write};
-use std::net::{Shutdown, SocketAddr, TcpStream};
+use std::io::{self, Write};
+use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
 use crate::Value;
+use crate::runtime::{Runtime, Stream};
 
 /// How long a read may take before a test fails instead of hanging.
 pub const READ_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// One connection.
 #[derive(Debug)]
-pub struct Client {
-    stream: TcpStream,
+pub struct Client<S = TcpStream> {
+    stream: S,
     /// Bytes `start..end` are received and not yet decoded; the rest is room.
     input: Vec<u8>,
     start: usize,
@@ -27,11 +28,7 @@ impl Client {
     /// # Errors
     /// When the server does not accept within five seconds.
     pub fn connect(address: SocketAddr) -> io::Result<Self> {
-        let stream = TcpStream::connect_timeout(&address, Duration::from_secs(5))?;
-        stream.set_nodelay(true)?;
-        stream.set_read_timeout(Some(READ_TIMEOUT))?;
-        stream.set_write_timeout(Some(READ_TIMEOUT))?;
-        Ok(Self { stream, input: Vec::new(), start: 0, end: 0 })
+        Self::of(&address)
     }
 
     /// The socket itself, for what this type does not do.
@@ -39,11 +36,26 @@ impl Client {
     pub fn stream(&self) -> &TcpStream {
         &self.stream
     }
+}
+
+impl<S: Stream> Client<S> {
+    /// Connects where a proof runs.
+    ///
+    /// # Errors
+    /// When the server does not accept.
+    pub fn of<R: Runtime<Stream = S>>(runtime: &R) -> io::Result<Self> {
+        Ok(Self { stream: runtime.open()?, input: Vec::new(), start: 0, end: 0 })
+    }
+
+    /// Ends what this client sends.
+    pub fn end_writing(&self) {
+        self.stream.end_writing();
+    }
 
     /// Closes the connection and returns when the server has closed it, too: then it has forgotten the client. It waits as long
     /// as a read may take.
     pub fn end(mut self) {
-        let _ = self.stream.shutdown(Shutdown::Write);
+        self.stream.end_writing();
         let _ = io::copy(&mut self.stream, &mut io::sink());
     }
 

@@ -21,6 +21,7 @@ pub mod mutants;
 pub mod oracle;
 pub mod random;
 pub mod redis;
+pub mod runtime;
 pub mod s3;
 pub mod server;
 pub mod storage;
@@ -31,6 +32,7 @@ pub mod value;
 pub use client::Client;
 pub use random::Random;
 pub use redis::{Redis, redis_server};
+pub use runtime::Runtime;
 pub use server::{Program, Server};
 pub use value::Value;
 

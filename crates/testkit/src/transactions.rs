@@ -13,11 +13,10 @@
 
 use std::fmt;
 use std::io;
-use std::net::SocketAddr;
-use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use crate::{Client, Random, Server, Value};
+use crate::runtime::Joiner;
+use crate::{Client, Random, Runtime, Value};
 
 const ACCOUNTS: usize = 6;
 const BALANCE: i64 = 1000;
@@ -86,15 +85,13 @@ impl fmt::Display for Report {
 ///
 /// # Panics
 /// When a thread panics.
-pub fn run(server: &Server, settings: Settings) -> io::Result<Report> {
-    let address = server.address();
-    let mut client = Client::connect(address)?;
+pub fn run<R: Runtime>(runtime: R, settings: Settings) -> io::Result<Report> {
+    let mut client = Client::of(&runtime)?;
     for account in 0..ACCOUNTS {
         client.call(&["SET", &account_key(account), &BALANCE.to_string()])?;
     }
-    let deadline = Instant::now() + settings.duration;
-    type Work = fn(&mut Worker) -> io::Result<()>;
-    let kinds: [Work; 8] = [
+    let end_ns = runtime.now_ns() + settings.duration.as_nanos() as u64;
+    let kinds: [Work<R>; 8] = [
         Worker::transfer_planned,
         Worker::transfer_alone,
         Worker::transfer_watching,
@@ -104,29 +101,27 @@ pub fn run(server: &Server, settings: Settings) -> io::Result<Report> {
         Worker::compare_watched,
         Worker::disturb_watched,
     ];
+    let mut workers = Vec::new();
+    for number in 0..kinds.len() * settings.threads {
+        workers.push(Worker::new(&runtime, settings.seed + number as u64)?);
+    }
+    let spawn = |(number, worker): (usize, Worker<R>)| {
+        let work = kinds[number % kinds.len()];
+        runtime.spawn(&format!("client-{number}"), move || worker.run(work, end_ns))
+    };
+    let threads: Vec<_> = workers.into_iter().enumerate().map(spawn).collect();
+    let churning = (settings.churn_bytes > 0).then(|| {
+        let own = runtime.clone();
+        runtime.spawn("churner", move || churn(&own, settings.churn_bytes, end_ns))
+    });
     let mut report = Report::default();
     let mut counted = [0; COUNTERS];
-    thread::scope(|scope| -> io::Result<()> {
-        let mut threads = Vec::new();
-        for (number, work) in kinds.iter().cycle().take(kinds.len() * settings.threads).enumerate() {
-            let mut worker = Worker::new(address, settings.seed + number as u64)?;
-            threads.push(scope.spawn(move || -> io::Result<Worker> {
-                while Instant::now() < deadline {
-                    work(&mut worker)?;
-                }
-                Ok(worker)
-            }));
-        }
-        if settings.churn_bytes > 0 {
-            scope.spawn(move || churn(address, settings.churn_bytes, deadline));
-        }
-        for thread in threads {
-            let worker = thread.join().expect("a client's thread")?;
-            report.add(worker.report);
-            counted.iter_mut().zip(worker.counted).for_each(|(sum, more)| *sum += more);
-        }
-        Ok(())
-    })?;
+    for worker in threads.into_iter().map(Joiner::join) {
+        let worker = worker?;
+        report.add(worker.report);
+        counted.iter_mut().zip(worker.counted).for_each(|(sum, more)| *sum += more);
+    }
+    churning.map_or(Ok(()), Joiner::join)?;
     for (counter, expected) in counted.into_iter().enumerate() {
         let found = client.call(&["GET", &format!("counter:{counter}")])?;
         if number(&found) != Some(expected) {
@@ -135,6 +130,9 @@ pub fn run(server: &Server, settings: Settings) -> io::Result<Report> {
     }
     Ok(report)
 }
+
+/// What a client does again and again.
+type Work<R> = fn(&mut Worker<R>) -> io::Result<()>;
 
 fn account_key(account: usize) -> String {
     format!("account:{account}")
@@ -145,16 +143,16 @@ fn number(value: &Value) -> Option<i64> {
 }
 
 /// Fills memory beside, so that keys become cold and the index grows and shrinks.
-fn churn(address: SocketAddr, bytes: usize, deadline: Instant) -> io::Result<()> {
-    let mut client = Client::connect(address)?;
+fn churn<R: Runtime>(runtime: &R, bytes: usize, end_ns: u64) -> io::Result<()> {
+    let mut client = Client::of(runtime)?;
     client.call(&["SELECT", "9"])?;
     let value = "x".repeat(1000);
-    while Instant::now() < deadline {
+    while runtime.now_ns() < end_ns {
         for first in (0..bytes / 1000).step_by(100) {
             let keys: Vec<String> = (first..first + 100).map(|key| format!("churn:{key}")).collect();
             let commands: Vec<[&str; 3]> = keys.iter().map(|key| ["SET", key, &value]).collect();
             client.pipeline(&commands)?;
-            if Instant::now() >= deadline {
+            if runtime.now_ns() >= end_ns {
                 return Ok(());
             }
         }
@@ -164,17 +162,25 @@ fn churn(address: SocketAddr, bytes: usize, deadline: Instant) -> io::Result<()>
 }
 
 /// One client.
-struct Worker {
-    client: Client,
+struct Worker<R: Runtime> {
+    runtime: R,
+    client: Client<R::Stream>,
     random: Random,
     report: Report,
     counted: [i64; COUNTERS],
 }
 
-impl Worker {
-    fn new(address: SocketAddr, seed: u64) -> io::Result<Self> {
-        let (client, random) = (Client::connect(address)?, Random::new(seed));
-        Ok(Self { client, random, report: Report::default(), counted: [0; COUNTERS] })
+impl<R: Runtime> Worker<R> {
+    fn new(runtime: &R, seed: u64) -> io::Result<Self> {
+        let (client, random) = (Client::of(runtime)?, Random::new(seed));
+        Ok(Self { runtime: runtime.clone(), client, random, report: Report::default(), counted: [0; COUNTERS] })
+    }
+
+    fn run(mut self, work: Work<R>, end_ns: u64) -> io::Result<Self> {
+        while self.runtime.now_ns() < end_ns {
+            work(&mut self)?;
+        }
+        Ok(self)
     }
 
     /// Sends a transaction, as a whole or with EXEC by itself, and returns what EXEC answered.
@@ -281,7 +287,7 @@ impl Worker {
         self.client.call(&[&["WATCH".to_owned()][..], &keys].concat())?;
         let before = self.client.call(&mget)?;
         if self.random.chance(30) {
-            thread::sleep(Duration::from_millis(2));
+            self.runtime.sleep(Duration::from_millis(2));
         }
         let mut commands = vec![mget];
         if self.random.chance(30) {

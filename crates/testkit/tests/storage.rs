@@ -147,7 +147,7 @@ fn run_with_faults(address: std::net::SocketAddr, settings: history::Settings) -
     let (recorded, cold) = with_faults(address, || record(address, settings));
     let mut histories: Vec<History> = recorded.map_err(|e| e.to_string())?;
     for history in &mut histories {
-        let last = final_read(address, &history.keys, settings.clients);
+        let last = final_read(&address, &history.keys, settings.clients);
         history.entries.extend(last.ok_or_else(|| format!("{:?} cannot be read any more", history.keys))?);
     }
     let refused = without_refused(&mut histories);

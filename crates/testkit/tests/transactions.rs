@@ -16,7 +16,7 @@ fn settings(seconds: u64, churn_bytes: usize) -> Settings {
 }
 
 fn load(server: &Server, settings: Settings) -> Report {
-    run(server, settings).unwrap_or_else(|e| panic!("{e}\nserver log:\n{}", server.log()))
+    run(server.address(), settings).unwrap_or_else(|e| panic!("{e}\nserver log:\n{}", server.log()))
 }
 
 fn holds(name: &str, flags: &[&str], settings: Settings) {
@@ -54,7 +54,7 @@ fn every_missing_step_is_noticed() {
         let server = mutants::start(fault, &["--workers", "4"]);
         let mut breaches = 0;
         for round in 0..6 {
-            breaches += match run(&server, Settings { seed: seed() + round, ..settings(2, 0) }) {
+            breaches += match run(server.address(), Settings { seed: seed() + round, ..settings(2, 0) }) {
                 Ok(report) => {
                     println!("transactions, {fault}: {report}");
                     report.breaches.len()

@@ -1,13 +1,13 @@
 //! Runs concurrent clients against a server and records what they asked, when they waited, and what they were told.
 
 use std::io;
-use std::net::SocketAddr;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::command::{Action, Command, Element, text};
-use crate::{Client, Random, Value};
+use crate::runtime::Joiner;
+use crate::{Client, Random, Runtime, Value};
 
 /// A command or a transaction of one client.
 #[derive(Clone, Debug)]
@@ -82,9 +82,9 @@ struct Group {
 ///
 /// # Panics
 /// When a client's thread panics, or the settings ask for more than they allow.
-pub fn record(address: SocketAddr, settings: Settings) -> io::Result<Vec<Vec<Entry>>> {
+pub fn record<R: Runtime>(runtime: R, settings: Settings) -> io::Result<Vec<Vec<Entry>>> {
     assert!(settings.clients < 64 && settings.groups <= 7, "a client is a bit of a word, and there are 16 databases");
-    let mut client = Client::connect(address)?;
+    let mut client = Client::of(&runtime)?;
     for db in FIRST_DB..FIRST_DB + 2 * settings.groups {
         client.pipeline(&[vec!["SELECT".to_owned(), db.to_string()], vec!["FLUSHDB".to_owned()]])?;
     }
@@ -95,41 +95,38 @@ pub fn record(address: SocketAddr, settings: Settings) -> io::Result<Vec<Vec<Ent
         running: AtomicUsize::new(settings.clients),
         failed: AtomicBool::new(false),
     };
-    let groups: Vec<Group> = (0..settings.groups).map(group).collect();
-    let start = Instant::now();
-    thread::scope(|scope| {
-        let mut histories = Vec::new();
-        for (at, group) in groups.iter().enumerate() {
-            let recorder = |number| Recorder::new(address, (at, number), group, settings, start);
-            let recorders = (0..=settings.clients).map(recorder).collect::<io::Result<Vec<_>>>()?;
-            histories.push(recorders.into_iter().map(|recorder| scope.spawn(move || recorder.run())).collect::<Vec<_>>());
-        }
-        let history = |threads: Vec<thread::ScopedJoinHandle<'_, io::Result<Vec<Entry>>>>| {
-            let entries = threads.into_iter().map(|thread| thread.join().expect("a client's thread"));
-            entries.collect::<io::Result<Vec<_>>>().map(|entries| entries.concat())
-        };
-        histories.into_iter().map(history).collect()
-    })
+    let start_ns = runtime.now_ns();
+    let mut histories = Vec::new();
+    for (at, group) in (0..settings.groups).map(group).map(Arc::new).enumerate() {
+        let recorder = |number| Recorder::new(&runtime, (at, number), Arc::clone(&group), settings, start_ns);
+        let recorders = (0..=settings.clients).map(recorder).collect::<io::Result<Vec<Recorder<R>>>>()?;
+        let spawn = |recorder: Recorder<R>| runtime.spawn(&format!("client-{at}-{}", recorder.number), || recorder.run());
+        histories.push(recorders.into_iter().map(spawn).collect::<Vec<_>>());
+    }
+    let history = |threads: Vec<Joiner<io::Result<Vec<Entry>>>>| {
+        threads.into_iter().map(Joiner::join).collect::<io::Result<Vec<_>>>().map(|entries| entries.concat())
+    };
+    histories.into_iter().map(history).collect()
 }
 
 /// One client. The last of a group only ends the waiting of the others when all is over.
-struct Recorder<'g> {
-    address: SocketAddr,
-    client: Client,
+struct Recorder<R: Runtime> {
+    runtime: R,
+    client: Client<R::Stream>,
     connection: u64,
     /// Looks whether the other one waits.
-    onlooker: Client,
+    onlooker: Client<R::Stream>,
     number: usize,
-    group: &'g Group,
+    group: Arc<Group>,
     settings: Settings,
-    start: Instant,
+    start_ns: u64,
     random: Random,
     entries: Vec<Entry>,
 }
 
 /// A new connection and its number.
-fn connect(address: SocketAddr) -> io::Result<(Client, u64)> {
-    let mut client = Client::connect(address)?;
+fn connect<R: Runtime>(runtime: &R) -> io::Result<(Client<R::Stream>, u64)> {
+    let mut client = Client::of(runtime)?;
     let reply = client.call(&["CLIENT", "ID"])?;
     let number = reply.integer().ok_or_else(|| unexpected("CLIENT ID", &reply))?;
     Ok((client, number as u64))
@@ -139,25 +136,19 @@ fn unexpected(what: &str, reply: &Value) -> io::Error {
     io::Error::other(format!("{what}: {reply}"))
 }
 
-impl<'g> Recorder<'g> {
-    fn new(
-        address: SocketAddr,
-        (at, number): (usize, usize),
-        group: &'g Group,
-        settings: Settings,
-        start: Instant,
-    ) -> io::Result<Self> {
-        let (client, connection) = connect(address)?;
+impl<R: Runtime> Recorder<R> {
+    fn new(runtime: &R, (at, number): (usize, usize), group: Arc<Group>, settings: Settings, start_ns: u64) -> io::Result<Self> {
+        let (client, connection) = connect(runtime)?;
         if let Some(own) = group.connections.get(number) {
             own.store(connection, Ordering::Relaxed);
         }
-        let onlooker = Client::connect(address)?;
+        let (runtime, onlooker) = (runtime.clone(), Client::of(runtime)?);
         let random = Random::new(settings.seed.wrapping_mul(10_000) + (at * 100 + number) as u64);
-        Ok(Self { address, client, connection, onlooker, number, group, settings, start, random, entries: Vec::new() })
+        Ok(Self { runtime, client, connection, onlooker, number, group, settings, start_ns, random, entries: Vec::new() })
     }
 
     fn now_ns(&self) -> u64 {
-        self.start.elapsed().as_nanos() as u64
+        self.runtime.now_ns() - self.start_ns
     }
 
     fn run(mut self) -> io::Result<Vec<Entry>> {
@@ -172,13 +163,14 @@ impl<'g> Recorder<'g> {
     fn act_at_random(&mut self) -> io::Result<()> {
         // Some never wait, so that there is always a client that fills lists.
         let waits = if self.number.is_multiple_of(3) { 0 } else { 60 };
-        while self.start.elapsed() < self.settings.duration && !self.group.failed.load(Ordering::Relaxed) {
+        while u128::from(self.now_ns()) < self.settings.duration.as_nanos() && !self.group.failed.load(Ordering::Relaxed) {
             if self.settings.aligned {
                 let tick_ns = TICK.as_nanos() as u64;
-                thread::sleep(Duration::from_nanos(tick_ns - self.now_ns() % tick_ns));
+                self.runtime.sleep(Duration::from_nanos(tick_ns - self.now_ns() % tick_ns));
             } else if waits == 0 {
                 // Lists are to be empty most of the time.
-                thread::sleep(Duration::from_micros(self.random.below(1_200) as u64));
+                let pause = Duration::from_micros(self.random.below(1_200) as u64);
+                self.runtime.sleep(pause);
             }
             let db = self.random.below(2);
             if self.random.chance(waits) {
@@ -199,12 +191,12 @@ impl<'g> Recorder<'g> {
 
     /// Ends the waits that are left when the time is over.
     fn release(&mut self) -> io::Result<()> {
-        thread::sleep(self.settings.duration);
+        self.runtime.sleep(self.settings.duration);
         while self.group.running.load(Ordering::Relaxed) > 0 {
             for client in 0..self.settings.clients {
                 self.act(Action::Unblock(self.group.connections[client].load(Ordering::Relaxed), false), 0)?;
             }
-            thread::sleep(Duration::from_millis(5));
+            self.runtime.sleep(Duration::from_millis(5));
         }
         Ok(())
     }
@@ -217,7 +209,7 @@ impl<'g> Recorder<'g> {
 
     /// A command that does not wait, or a transaction.
     fn action(&mut self, db: usize) -> Action {
-        let (group, moves, random) = (self.group, self.settings.moves, &mut self.random);
+        let (group, moves, random) = (&self.group, self.settings.moves, &mut self.random);
         let mut element = || -> Element { group.elements.fetch_add(1, Ordering::Relaxed) };
         if random.chance(80) {
             return Action::One(Command::random(db, random, &mut element));
@@ -319,7 +311,7 @@ impl<'g> Recorder<'g> {
     /// serves it any more. That CLIENT LIST does not name it says less: it leaves out clients that were killed and whose worker
     /// has not heard of it.
     fn close(&mut self) -> io::Result<()> {
-        self.client.stream().shutdown(std::net::Shutdown::Write).ok();
+        self.client.end_writing();
         loop {
             match self.client.receive() {
                 Ok(Value::Closed) => return Ok(()),
@@ -334,7 +326,7 @@ impl<'g> Recorder<'g> {
     }
 
     fn reconnect(&mut self) -> io::Result<()> {
-        (self.client, self.connection) = connect(self.address)?;
+        (self.client, self.connection) = connect(&self.runtime)?;
         if let Some(own) = self.group.connections.get(self.number) {
             own.store(self.connection, Ordering::Relaxed);
         }

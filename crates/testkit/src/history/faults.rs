@@ -1,15 +1,15 @@
 //! Faults for a server with a storage device while a history is recorded: everything is made cold again and again, and garbage is
 //! made, so that pages are flushed, evicted and collected under the clients' feet.
 
-use std::net::SocketAddr;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread;
 use std::time::Duration;
 
 use super::model::Op;
 use super::record::{Entry, History};
+use crate::runtime::Joiner;
 use crate::storage::UNREADABLE;
-use crate::{Client, Random, Value};
+use crate::{Client, Random, Runtime, Value};
 
 /// Keys that are overwritten to make garbage, and bytes of their values.
 const CHURN_KEYS: usize = 64;
@@ -22,59 +22,65 @@ const FLOOD_PIPELINE: usize = 500;
 ///
 /// # Panics
 /// When a client cannot connect, or the server gives an answer that is neither right nor an error of its device.
-pub fn with_faults<R>(address: SocketAddr, work: impl FnOnce() -> R) -> (R, usize) {
-    let stop = AtomicBool::new(false);
-    thread::scope(|scope| {
-        let evictor = scope.spawn(|| evict(address, &stop));
-        let churner = scope.spawn(|| churn(address, &stop));
-        let flooder = scope.spawn(|| flood(address, &stop));
-        let stopping = Stopping(&stop);
-        let result = work();
-        drop(stopping);
-        churner.join().expect("the churning client");
-        flooder.join().expect("the flooding client");
-        (result, evictor.join().expect("the evicting client"))
-    })
+pub fn with_faults<R: Runtime, T>(runtime: R, work: impl FnOnce() -> T) -> (T, usize) {
+    let stopping = Stopping::default();
+    let evictor = beside(&runtime, "evictor", &stopping, evict);
+    let churner = beside(&runtime, "churner", &stopping, churn);
+    let flooder = beside(&runtime, "flooder", &stopping, flood);
+    let result = work();
+    drop(stopping);
+    churner.join();
+    flooder.join();
+    (result, evictor.join())
 }
 
 /// Runs `work` while the index grows and shrinks.
 ///
 /// # Panics
 /// When a client loses the server.
-pub fn with_resizing<R>(address: SocketAddr, work: impl FnOnce() -> R) -> R {
-    let stop = AtomicBool::new(false);
-    thread::scope(|scope| {
-        let flooder = scope.spawn(|| flood(address, &stop));
-        let stopping = Stopping(&stop);
-        let result = work();
-        drop(stopping);
-        flooder.join().expect("the flooding client");
-        result
-    })
+pub fn with_resizing<R: Runtime, T>(runtime: R, work: impl FnOnce() -> T) -> T {
+    let stopping = Stopping::default();
+    let flooder = beside(&runtime, "flooder", &stopping, flood);
+    let result = work();
+    drop(stopping);
+    flooder.join();
+    result
+}
+
+/// Runs a fault in a thread until the faults end.
+fn beside<R: Runtime, T: Send + 'static>(
+    runtime: &R,
+    name: &str,
+    stopping: &Stopping,
+    fault: impl FnOnce(&R, &AtomicBool) -> T + Send + 'static,
+) -> Joiner<T> {
+    let (own, stop) = (runtime.clone(), Arc::clone(&stopping.0));
+    runtime.spawn(name, move || fault(&own, &stop))
 }
 
 /// Ends the faults when `work` has ended, by a panic too.
-struct Stopping<'s>(&'s AtomicBool);
+#[derive(Default)]
+struct Stopping(Arc<AtomicBool>);
 
-impl Drop for Stopping<'_> {
+impl Drop for Stopping {
     fn drop(&mut self) {
         self.0.store(true, Ordering::Relaxed);
     }
 }
 
-fn evict(address: SocketAddr, stop: &AtomicBool) -> usize {
-    let mut client = Client::connect(address).expect("a client that evicts");
+fn evict<R: Runtime>(runtime: &R, stop: &AtomicBool) -> usize {
+    let mut client = Client::of(runtime).expect("a client that evicts");
     let mut times = 0;
     while !stop.load(Ordering::Relaxed) {
         // A faulty device may not take all in time; what it took is cold.
         times += usize::from(client.call(&["DEBUG", "STORAGE", "EVICT"]).expect("an answer") == Value::ok());
-        thread::sleep(Duration::from_millis(2));
+        runtime.sleep(Duration::from_millis(2));
     }
     times
 }
 
-fn churn(address: SocketAddr, stop: &AtomicBool) {
-    let mut client = Client::connect(address).expect("a client that churns");
+fn churn<R: Runtime>(runtime: &R, stop: &AtomicBool) {
+    let mut client = Client::of(runtime).expect("a client that churns");
     let mut random = Random::new(7);
     while !stop.load(Ordering::Relaxed) {
         let key = format!("churn:{}", random.below(CHURN_KEYS));
@@ -84,8 +90,8 @@ fn churn(address: SocketAddr, stop: &AtomicBool) {
     }
 }
 
-fn flood(address: SocketAddr, stop: &AtomicBool) {
-    let mut client = Client::connect(address).expect("a client that floods");
+fn flood<R: Runtime>(runtime: &R, stop: &AtomicBool) {
+    let mut client = Client::of(runtime).expect("a client that floods");
     for word in ["SET", "DEL"].into_iter().cycle() {
         for first in (0..FLOOD_KEYS).step_by(FLOOD_PIPELINE) {
             if stop.load(Ordering::Relaxed) {
@@ -131,9 +137,9 @@ pub fn without_refused(histories: &mut [History]) -> usize {
 /// # Panics
 /// When the server does not answer.
 #[must_use]
-pub fn final_read(address: SocketAddr, keys: &[Vec<u8>], client: usize) -> Option<Vec<Entry>> {
+pub fn final_read<R: Runtime>(runtime: &R, keys: &[Vec<u8>], client: usize) -> Option<Vec<Entry>> {
     const TRIES: usize = 200;
-    let mut connection = Client::connect(address).expect("a client that reads what is left");
+    let mut connection = Client::of(runtime).expect("a client that reads what is left");
     (0..keys.len())
         .map(|key| {
             let op = Op::Get(key);

@@ -1,13 +1,11 @@
 //! Runs concurrent clients against a server and records what they saw.
 
 use std::io;
-use std::net::SocketAddr;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::sync::Arc;
+use std::time::Duration;
 
 use super::model::{Kind, Op};
-use crate::{Client, Random, Value};
+use crate::{Client, Random, Runtime, Value};
 
 /// One operation of one client.
 #[derive(Clone, Debug)]
@@ -50,7 +48,8 @@ pub struct Settings {
     pub seed: u64,
 }
 
-static RUNS: AtomicU64 = AtomicU64::new(0);
+/// The kind and the keys of each group.
+type Groups = Arc<Vec<(Kind, Vec<Vec<u8>>)>>;
 
 /// Records histories, one per group. Keys are new in each call.
 ///
@@ -59,69 +58,76 @@ static RUNS: AtomicU64 = AtomicU64::new(0);
 ///
 /// # Panics
 /// When a client thread panics, or the settings ask for more than they allow.
-pub fn record(address: SocketAddr, settings: Settings) -> io::Result<Vec<History>> {
+pub fn record<R: Runtime>(runtime: R, settings: Settings) -> io::Result<Vec<History>> {
     assert!(settings.clients <= 64 && settings.pipeline <= settings.groups * 3);
-    let run = RUNS.fetch_add(1, Ordering::Relaxed);
+    let run = runtime.unique();
     let kinds = [Kind::Register, Kind::Counter, Kind::Group];
-    let groups: Vec<(Kind, Vec<Vec<u8>>)> = (0..settings.groups * kinds.len())
-        .map(|g| {
-            let kind = kinds[g % kinds.len()];
-            (kind, (0..kind.keys()).map(|k| format!("history:{run}:{g}:{k}").into_bytes()).collect())
-        })
-        .collect();
-    let start = Instant::now();
-    let clients: io::Result<Vec<Client>> = (0..settings.clients).map(|_| Client::connect(address)).collect();
-    let all: Vec<Vec<(usize, Entry)>> = thread::scope(|scope| {
-        let threads: Vec<_> = clients?
-            .into_iter()
-            .enumerate()
-            .map(|(number, client)| {
-                let groups = &groups;
-                scope.spawn(move || one_client(client, number, groups, settings, start))
-            })
-            .collect();
-        io::Result::Ok(threads.into_iter().map(|t| t.join().expect("a client thread")).collect())
-    })?;
+    let group = |number: usize| {
+        let kind = kinds[number % kinds.len()];
+        (kind, (0..kind.keys()).map(|key| format!("history:{run}:{number}:{key}").into_bytes()).collect())
+    };
+    let groups: Groups = Arc::new((0..settings.groups * kinds.len()).map(group).collect());
+    let start_ns = runtime.now_ns();
+    let recorder = |number: usize| {
+        let random = Random::new(settings.seed.wrapping_mul(1000) + number as u64);
+        let (runtime, groups) = (runtime.clone(), Arc::clone(&groups));
+        Ok(Recorder { client: Client::of(&runtime)?, runtime, number, groups, settings, start_ns, random })
+    };
+    let recorders = (0..settings.clients).map(recorder).collect::<io::Result<Vec<Recorder<R>>>>()?;
+    let spawn = |recorder: Recorder<R>| runtime.spawn(&format!("client-{}", recorder.number), || recorder.run());
+    let threads: Vec<_> = recorders.into_iter().map(spawn).collect();
     let mut histories: Vec<History> =
         groups.iter().map(|(kind, keys)| History { kind: *kind, keys: keys.clone(), entries: Vec::new() }).collect();
-    for (group, entry) in all.into_iter().flatten() {
+    for (group, entry) in threads.into_iter().flat_map(crate::runtime::Joiner::join) {
         histories[group].entries.push(entry);
     }
     Ok(histories)
 }
 
-fn one_client(
-    mut client: Client,
+/// One client.
+struct Recorder<R: Runtime> {
+    client: Client<R::Stream>,
+    runtime: R,
     number: usize,
-    groups: &[(Kind, Vec<Vec<u8>>)],
+    groups: Groups,
     settings: Settings,
-    start: Instant,
-) -> Vec<(usize, Entry)> {
-    let mut random = Random::new(settings.seed.wrapping_mul(1000) + number as u64);
-    let mut entries = Vec::new();
-    let mut sequence = 0;
-    while start.elapsed() < settings.duration {
-        let first = random.below(groups.len());
-        let batch: Vec<(usize, Op)> = (0..settings.pipeline)
-            .map(|i| {
-                let group = (first + i) % groups.len();
-                sequence += 1;
-                (group, Op::random(groups[group].0, &format!("c{number}.{sequence};"), &mut random))
-            })
-            .collect();
-        let commands: Vec<_> = batch.iter().map(|(group, op)| op.command(&groups[*group].1)).collect();
-        let called_ns = start.elapsed().as_nanos() as u64;
-        let sent = client.send(&commands).is_ok();
-        let mut failed = !sent;
-        for (group, op) in batch {
-            let reply = if failed { None } else { client.receive().ok().filter(|v| *v != Value::Closed) };
-            failed |= reply.is_none();
-            let returned_ns = if failed { u64::MAX } else { start.elapsed().as_nanos() as u64 };
-            entries.push((group, Entry { client: number, called_ns, returned_ns, op, reply }));
-        }
-        if failed {
-            break;
-        }
+    start_ns: u64,
+    random: Random,
+}
+
+impl<R: Runtime> Recorder<R> {
+    fn now_ns(&self) -> u64 {
+        self.runtime.now_ns() - self.start_ns
     }
-    entries
+
+    fn run(mut self) -> Vec<(usize, Entry)> {
+        let Settings { pipeline, duration, .. } = self.settings;
+        let groups = Arc::clone(&self.groups);
+        let mut entries = Vec::new();
+        let mut sequence = 0;
+        while u128::from(self.now_ns()) < duration.as_nanos() {
+            let first = self.random.below(groups.len());
+            let batch: Vec<(usize, Op)> = (0..pipeline)
+                .map(|i| {
+                    let group = (first + i) % groups.len();
+                    sequence += 1;
+                    (group, Op::random(groups[group].0, &format!("c{}.{sequence};", self.number), &mut self.random))
+                })
+                .collect();
+            let commands: Vec<_> = batch.iter().map(|(group, op)| op.command(&groups[*group].1)).collect();
+            let called_ns = self.now_ns();
+            let sent = self.client.send(&commands).is_ok();
+            let mut failed = !sent;
+            for (group, op) in batch {
+                let reply = if failed { None } else { self.client.receive().ok().filter(|v| *v != Value::Closed) };
+                failed |= reply.is_none();
+                let returned_ns = if failed { u64::MAX } else { self.now_ns() };
+                entries.push((group, Entry { client: self.number, called_ns, returned_ns, op, reply }));
+            }
+            if failed {
+                break;
+            }
+        }
+        entries
+    }
 }

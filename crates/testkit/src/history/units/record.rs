@@ -1,13 +1,12 @@
 //! Runs concurrent clients against a server and records what they saw.
 
 use std::io;
-use std::net::SocketAddr;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::sync::Arc;
+use std::time::Duration;
 
 use super::command::{Command, DATABASES, Features, NAMES, Unit, select};
-use crate::{Client, Random, Value};
+use crate::runtime::Joiner;
+use crate::{Client, Random, Runtime, Value};
 
 /// One unit of one client.
 #[derive(Clone, Debug)]
@@ -51,8 +50,6 @@ pub struct Settings {
 /// The first of the databases; those of other clients are left alone.
 const FIRST_DB: usize = 6;
 
-static RUNS: AtomicU64 = AtomicU64::new(0);
-
 /// Records histories, one per group. Keys are new in each call.
 ///
 /// # Errors
@@ -60,51 +57,57 @@ static RUNS: AtomicU64 = AtomicU64::new(0);
 ///
 /// # Panics
 /// When a client thread panics, or the settings ask for more than they allow.
-pub fn record(address: SocketAddr, settings: Settings) -> io::Result<Vec<History>> {
+pub fn record<R: Runtime>(runtime: R, settings: Settings) -> io::Result<Vec<History>> {
     assert!(settings.clients <= 64, "a client is a bit of a word");
-    let run = RUNS.fetch_add(1, Ordering::Relaxed);
+    let run = runtime.unique();
     let name = |group: usize, name: usize| format!("units:{run}:{group}:{name}");
-    let groups: Vec<Vec<String>> =
-        (0..settings.groups).map(|group| (0..NAMES).map(|number| name(group, number)).collect()).collect();
-    let start = Instant::now();
-    let recorders: io::Result<Vec<Recorder<'_>>> =
-        (0..settings.clients).map(|number| Recorder::new(address, number, &groups, settings, start)).collect();
-    let all: Vec<Vec<(usize, Entry)>> = thread::scope(|scope| {
-        let threads: Vec<_> = recorders?.into_iter().map(|recorder| scope.spawn(move || recorder.run())).collect();
-        io::Result::Ok(threads.into_iter().map(|thread| thread.join().expect("a client thread")).collect())
-    })?;
+    let groups: Groups =
+        Arc::new((0..settings.groups).map(|group| (0..NAMES).map(|number| name(group, number)).collect()).collect());
+    let start_ns = runtime.now_ns();
+    let recorder = |number| Recorder::new(&runtime, number, Arc::clone(&groups), settings, start_ns);
+    let recorders = (0..settings.clients).map(recorder).collect::<io::Result<Vec<Recorder<R>>>>()?;
+    let spawn = |recorder: Recorder<R>| runtime.spawn(&format!("client-{}", recorder.number), || recorder.run());
+    let threads: Vec<_> = recorders.into_iter().map(spawn).collect();
     let mut histories: Vec<History> = groups.iter().map(|names| History { names: names.clone(), entries: Vec::new() }).collect();
-    for (group, entry) in all.into_iter().flatten() {
+    for (group, entry) in threads.into_iter().flat_map(Joiner::join) {
         histories[group].entries.push(entry);
     }
     Ok(histories)
 }
 
+/// The names of the keys of each group.
+type Groups = Arc<Vec<Vec<String>>>;
+
 /// One client.
-struct Recorder<'g> {
-    connections: Vec<Client>,
+struct Recorder<R: Runtime> {
+    runtime: R,
+    connections: Vec<Client<R::Stream>>,
     number: usize,
-    groups: &'g [Vec<String>],
+    groups: Groups,
     settings: Settings,
-    start: Instant,
+    start_ns: u64,
     random: Random,
     sequence: u64,
     entries: Vec<(usize, Entry)>,
 }
 
-impl<'g> Recorder<'g> {
-    fn new(address: SocketAddr, number: usize, groups: &'g [Vec<String>], settings: Settings, start: Instant) -> io::Result<Self> {
+impl<R: Runtime> Recorder<R> {
+    fn new(runtime: &R, number: usize, groups: Groups, settings: Settings, start_ns: u64) -> io::Result<Self> {
         let connect = |db: usize| {
-            let mut client = Client::connect(address)?;
+            let mut client = Client::of(runtime)?;
             client.call(&select(FIRST_DB + db)).map(|_| client)
         };
         let connections = (0..DATABASES).map(connect).collect::<io::Result<_>>()?;
-        let random = Random::new(settings.seed.wrapping_mul(1000) + number as u64);
-        Ok(Self { connections, number, groups, settings, start, random, sequence: 0, entries: Vec::new() })
+        let (runtime, random) = (runtime.clone(), Random::new(settings.seed.wrapping_mul(1000) + number as u64));
+        Ok(Self { runtime, connections, number, groups, settings, start_ns, random, sequence: 0, entries: Vec::new() })
+    }
+
+    fn now_ns(&self) -> u64 {
+        self.runtime.now_ns() - self.start_ns
     }
 
     fn run(mut self) -> Vec<(usize, Entry)> {
-        while self.start.elapsed() < self.settings.duration {
+        while u128::from(self.now_ns()) < self.settings.duration.as_nanos() {
             let group = self.random.below(self.groups.len());
             let db = self.random.below(DATABASES);
             let sent = match self.random.below(10) {
@@ -152,7 +155,7 @@ impl<'g> Recorder<'g> {
                 let command = self.command(db);
                 self.unit(group, Unit::One(command))?;
             }
-            4 => thread::sleep(Duration::from_millis(3)),
+            4 => self.runtime.sleep(Duration::from_millis(3)),
             _ => {}
         }
         let mut commands = vec![Command::random_read(db, self.settings.features, &mut self.random)];
@@ -166,11 +169,11 @@ impl<'g> Recorder<'g> {
     /// Sends a unit and records it. None when the connection has failed.
     fn unit(&mut self, group: usize, unit: Unit) -> Option<()> {
         let words = unit.words(&self.groups[group], FIRST_DB);
+        let called_ns = self.now_ns();
         let connection = &mut self.connections[unit.database()];
-        let called_ns = self.start.elapsed().as_nanos() as u64;
         let replies = connection.pipeline(&words).ok().filter(|replies| !replies.contains(&Value::Closed));
         let reply = replies.and_then(|mut replies| replies.pop()).map(|reply| answer(&unit, reply));
-        let returned_ns = if reply.is_some() { self.start.elapsed().as_nanos() as u64 } else { u64::MAX };
+        let returned_ns = if reply.is_some() { self.now_ns() } else { u64::MAX };
         let answered = reply.is_some();
         self.entries.push((group, Entry { client: self.number, called_ns, returned_ns, unit, reply }));
         answered.then_some(())
