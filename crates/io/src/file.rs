@@ -12,6 +12,12 @@ use std::path::Path;
 use rustix::fs::{FallocateFlags, FlockOperation, OFlags, SeekFrom};
 use rustix::io::Errno;
 
+#[cfg(feature = "sim")]
+use crate::sim::{
+    disk::{self, OpenFile},
+    world,
+};
+
 /// An open file. The system closes it, and releases its lock, when it is dropped.
 #[derive(Debug)]
 pub struct File(pub(crate) Inner);
@@ -19,11 +25,20 @@ pub struct File(pub(crate) Inner);
 #[derive(Debug)]
 pub(crate) enum Inner {
     System(fs::File),
+    #[cfg(feature = "sim")]
+    Sim(OpenFile),
 }
 
 impl From<fs::File> for File {
     fn from(file: fs::File) -> Self {
         Self(Inner::System(file))
+    }
+}
+
+#[cfg(feature = "sim")]
+impl From<OpenFile> for File {
+    fn from(file: OpenFile) -> Self {
+        Self(Inner::Sim(file))
     }
 }
 
@@ -33,6 +48,10 @@ impl From<fs::File> for File {
 /// # Errors
 /// As the system reports them; `InvalidInput` when the file system has no direct access.
 pub fn open(path: &Path, direct: bool) -> io::Result<File> {
+    #[cfg(feature = "sim")]
+    if let Some(disk) = world::current_disk() {
+        return disk.open(path, disk::How { direct, ..disk::How::default() }).map(File::from);
+    }
     let flags = if direct { OFlags::DIRECT } else { OFlags::empty() };
     let open = |flags: OFlags| {
         let flags = i32::try_from(flags.bits()).map_err(io::Error::other)?;
@@ -51,6 +70,8 @@ impl File {
     pub fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
         match &self.0 {
             Inner::System(file) => file.read_at(buffer, offset),
+            #[cfg(feature = "sim")]
+            Inner::Sim(file) => file.read_at(buffer, offset),
         }
     }
 
@@ -61,6 +82,10 @@ impl File {
     pub fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
         match &self.0 {
             Inner::System(file) => file.read_exact_at(buffer, offset),
+            #[cfg(feature = "sim")]
+            Inner::Sim(file) => {
+                all(buffer.len(), |done| file.read_at(&mut buffer[done..], offset + done as u64), ErrorKind::UnexpectedEof)
+            }
         }
     }
 
@@ -68,6 +93,8 @@ impl File {
     pub fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<usize> {
         match &self.0 {
             Inner::System(file) => file.write_at(bytes, offset),
+            #[cfg(feature = "sim")]
+            Inner::Sim(file) => file.write_at(bytes, offset),
         }
     }
 
@@ -75,6 +102,8 @@ impl File {
     pub fn write_all_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
         match &self.0 {
             Inner::System(file) => file.write_all_at(bytes, offset),
+            #[cfg(feature = "sim")]
+            Inner::Sim(file) => all(bytes.len(), |done| file.write_at(&bytes[done..], offset + done as u64), ErrorKind::WriteZero),
         }
     }
 
@@ -82,6 +111,8 @@ impl File {
     pub fn sync_all(&self) -> io::Result<()> {
         match &self.0 {
             Inner::System(file) => file.sync_all(),
+            #[cfg(feature = "sim")]
+            Inner::Sim(file) => file.sync(),
         }
     }
 
@@ -89,6 +120,8 @@ impl File {
     pub fn sync_data(&self) -> io::Result<()> {
         match &self.0 {
             Inner::System(file) => file.sync_data(),
+            #[cfg(feature = "sim")]
+            Inner::Sim(file) => file.sync(),
         }
     }
 
@@ -96,6 +129,8 @@ impl File {
     pub fn set_len(&self, bytes: u64) -> io::Result<()> {
         match &self.0 {
             Inner::System(file) => file.set_len(bytes),
+            #[cfg(feature = "sim")]
+            Inner::Sim(file) => file.set_len(bytes),
         }
     }
 
@@ -104,6 +139,8 @@ impl File {
     pub fn len(&self) -> io::Result<u64> {
         match &self.0 {
             Inner::System(file) => Ok(file.metadata()?.len()),
+            #[cfg(feature = "sim")]
+            Inner::Sim(file) => file.len(),
         }
     }
 
@@ -118,6 +155,8 @@ impl File {
                 Err(Errno::WOULDBLOCK) => Ok(false),
                 Err(error) => Err(error.into()),
             },
+            #[cfg(feature = "sim")]
+            Inner::Sim(file) => file.lock(),
         }
     }
 
@@ -132,6 +171,8 @@ impl File {
                     Err(error) => Err(error.into()),
                 }
             }
+            #[cfg(feature = "sim")]
+            Inner::Sim(file) => file.punch_hole(offset, bytes).map(|()| true),
         }
     }
 
@@ -148,6 +189,8 @@ impl File {
                 let end = rustix::fs::seek(file, SeekFrom::Hole(begin))?;
                 Ok(Some((begin, end)))
             }
+            #[cfg(feature = "sim")]
+            Inner::Sim(file) => file.next_data(offset),
         }
     }
 
@@ -155,6 +198,8 @@ impl File {
     pub(crate) fn copy_permissions(&self, from: &Path) -> io::Result<()> {
         match &self.0 {
             Inner::System(file) => file.set_permissions(fs::metadata(from)?.permissions()),
+            #[cfg(feature = "sim")]
+            Inner::Sim(file) => file.copy_permissions(from),
         }
     }
 
@@ -162,8 +207,24 @@ impl File {
     pub(crate) fn descriptor(&self) -> RawFd {
         match &self.0 {
             Inner::System(file) => file.as_raw_fd(),
+            // No descriptor: a ring does not read it.
+            #[cfg(feature = "sim")]
+            Inner::Sim(_) => -1,
         }
     }
+}
+
+/// Repeats a transfer until all bytes of it are done.
+#[cfg(feature = "sim")]
+fn all(bytes: usize, mut transfer: impl FnMut(usize) -> io::Result<usize>, end: ErrorKind) -> io::Result<()> {
+    let mut done = 0;
+    while done < bytes {
+        done += match transfer(done)? {
+            0 => return Err(end.into()),
+            count => count,
+        };
+    }
+    Ok(())
 }
 
 /// At the end of a file that was opened for appending, else behind what this open has written so.
@@ -171,6 +232,8 @@ impl Write for File {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match &mut self.0 {
             Inner::System(file) => file.write(bytes),
+            #[cfg(feature = "sim")]
+            Inner::Sim(file) => file.write(bytes),
         }
     }
 

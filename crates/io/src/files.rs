@@ -11,8 +11,19 @@ use std::path::{Path, PathBuf};
 use crate::file::File;
 use crate::process;
 
+/// Where the caller runs in a simulation, the disk of its node does what is asked for.
+macro_rules! simulated {
+    (|$disk:ident| $does:expr) => {
+        #[cfg(feature = "sim")]
+        if let Some($disk) = crate::sim::world::current_disk() {
+            return $does;
+        }
+    };
+}
+
 /// A file's bytes.
 pub fn read(path: impl AsRef<Path>) -> io::Result<Vec<u8>> {
+    simulated!(|disk| disk.read(path.as_ref()));
     fs::read(path)
 }
 
@@ -21,31 +32,39 @@ pub fn read(path: impl AsRef<Path>) -> io::Result<Vec<u8>> {
 /// # Errors
 /// `InvalidData` when it is not UTF-8.
 pub fn read_to_string(path: impl AsRef<Path>) -> io::Result<String> {
+    simulated!(
+        |disk| String::from_utf8(disk.read(path.as_ref())?).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
+    );
     fs::read_to_string(path)
 }
 
 /// Writes a whole file, in place of what it held.
 pub fn write(path: impl AsRef<Path>, bytes: impl AsRef<[u8]>) -> io::Result<()> {
+    simulated!(|disk| File::from(disk.create(path.as_ref())?).write_all(bytes.as_ref()));
     fs::write(path, bytes)
 }
 
 /// Makes a file, or empties the one that is there.
 pub fn create(path: impl AsRef<Path>) -> io::Result<File> {
+    simulated!(|disk| disk.create(path.as_ref()).map(File::from));
     fs::File::create(path).map(File::from)
 }
 
 /// Opens a file for writing at its end, and makes it when it is missing.
 pub fn append(path: impl AsRef<Path>) -> io::Result<File> {
+    simulated!(|disk| disk.append(path.as_ref()).map(File::from));
     OpenOptions::new().create(true).append(true).open(path).map(File::from)
 }
 
 /// Removes a file's name.
 pub fn remove(path: impl AsRef<Path>) -> io::Result<()> {
+    simulated!(|disk| disk.remove(path.as_ref()));
     fs::remove_file(path)
 }
 
 /// Gives a file another name, in place of a file that has it.
 pub fn rename(from: impl AsRef<Path>, to: impl AsRef<Path>) -> io::Result<()> {
+    simulated!(|disk| disk.rename(from.as_ref(), to.as_ref()));
     fs::rename(from, to)
 }
 
@@ -79,16 +98,19 @@ pub fn replace(file: impl AsRef<Path>, bytes: impl AsRef<[u8]>) -> io::Result<()
 
 /// Makes a directory and those above it that are missing.
 pub fn make_directories(path: impl AsRef<Path>) -> io::Result<()> {
+    simulated!(|disk| disk.make_directories(path.as_ref()));
     fs::create_dir_all(path)
 }
 
 /// Makes durable which files a directory has.
 pub fn sync_directory(path: impl AsRef<Path>) -> io::Result<()> {
+    simulated!(|disk| disk.sync_directory(path.as_ref()));
     fs::File::open(path)?.sync_all()
 }
 
 /// The names in a directory.
 pub fn names(directory: impl AsRef<Path>) -> io::Result<Vec<String>> {
+    simulated!(|disk| disk.names(directory.as_ref()));
     fs::read_dir(directory)?.map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned())).collect()
 }
 
@@ -97,11 +119,13 @@ pub fn names(directory: impl AsRef<Path>) -> io::Result<Vec<String>> {
 /// # Errors
 /// `NotFound` when there is nothing.
 pub fn canonical(path: impl AsRef<Path>) -> io::Result<PathBuf> {
+    simulated!(|disk| disk.canonical(path.as_ref()));
     fs::canonicalize(path)
 }
 
 /// Bytes that a file takes on its file system; holes take none.
 pub fn disk_bytes(path: impl AsRef<Path>) -> io::Result<u64> {
+    simulated!(|disk| disk.disk_bytes(path.as_ref()));
     Ok(fs::metadata(path)?.blocks() * 512)
 }
 
@@ -110,6 +134,7 @@ pub fn disk_bytes(path: impl AsRef<Path>) -> io::Result<u64> {
 /// # Errors
 /// `NotFound` when there is nothing.
 pub fn identity(path: impl AsRef<Path>) -> io::Result<(u64, u64)> {
+    simulated!(|disk| disk.identity(path.as_ref()));
     let metadata = fs::symlink_metadata(path)?;
     Ok((metadata.dev(), metadata.ino()))
 }

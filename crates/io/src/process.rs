@@ -24,6 +24,10 @@ pub fn set_oom_score_adj(score: i32) -> io::Result<()> {
 /// The number by which the system knows this process.
 #[must_use]
 pub fn id() -> u32 {
+    #[cfg(feature = "sim")]
+    if let Some(disk) = crate::sim::world::current_disk() {
+        return disk.process_id();
+    }
     std::process::id()
 }
 

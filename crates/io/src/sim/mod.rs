@@ -8,6 +8,8 @@
 
 pub mod choice;
 pub mod clock;
+pub mod disk;
+mod node;
 pub(crate) mod parking;
 pub mod sync;
 mod trace;

@@ -21,6 +21,12 @@ pub(super) struct Note {
     pub(super) numbers: [u64; 2],
 }
 
+/// A hash of bytes.
+pub(super) fn hash(bytes: &[u8]) -> u64 {
+    let word = |bytes: &[u8]| bytes.iter().fold(0, |word, byte| word << 8 | u64::from(*byte));
+    bytes.chunks(8).fold(bytes.len() as u64, |hash, bytes| mix(hash ^ word(bytes)).wrapping_add(0x9E37_79B9_7F4A_7C15))
+}
+
 /// See the module.
 #[derive(Debug, Default)]
 pub(super) struct Trace {

@@ -1,32 +1,21 @@
 //! A world: nodes that boot, crash and boot again, in one simulation.
 //!
-//! What survives which crash: shared mappings survive that of a process; the boot id stays until the machine boots again.
+//! What survives which crash: shared mappings survive that of a process; the boot id stays until the machine boots again; of
+//! files see [`super::disk`].
 
+use std::any::Any;
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::choice::Choices;
 use super::clock::WallClock;
+use super::disk::Disk;
+pub use super::node::{CrashKind, NodeId};
 use super::turn::{self, Schedule, SimThread, Turn};
 
 /// What the monotonic clock shows when a process of a machine that has just booted can begin.
 const BOOTED_NS: u64 = 1_000_000_000;
-
-/// A node of a world.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct NodeId(pub u32);
-
-/// What ends when a node crashes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CrashKind {
-    /// The process, as by SIGKILL: the kernel keeps what was written, and shared mappings.
-    Process,
-    /// The process and the mappings, as when a container is made anew.
-    Container,
-    /// The machine, as when power fails.
-    Machine,
-}
 
 /// See the module.
 pub struct World {
@@ -39,6 +28,7 @@ struct Node {
     /// When the machine booted last, in virtual time.
     boot_ns: u64,
     clock: WallClock,
+    disk: Arc<Disk>,
     mappings: BTreeMap<String, Arc<[AtomicU64]>>,
 }
 
@@ -56,7 +46,14 @@ impl Drop for Ending {
 pub fn current() -> Option<(Arc<World>, NodeId)> {
     let turn = turn::simulation()?;
     let node = turn::node()?;
-    Some((turn.world.get()?.upgrade()?, NodeId(node)))
+    let world = turn.world.get()?.upgrade()?;
+    Some((world.downcast().ok()?, NodeId(node)))
+}
+
+/// The disk that the calling thread uses; none when the caller is no simulated thread.
+pub(crate) fn current_disk() -> Option<Arc<Disk>> {
+    let (world, node) = current()?;
+    Some(world.disk(node))
 }
 
 /// The monotonic clock of the caller's node; of a machine that has booted at the beginning of time, when the caller is an event.
@@ -82,7 +79,9 @@ impl World {
     /// Makes a world and hands it to `body`, which drives it; all threads of the world have ended when this returns.
     pub fn enter<T>(choices: Choices, schedule: Schedule, body: impl FnOnce(&Arc<Self>) -> T) -> T {
         let world = Arc::new(Self { turn: Turn::new(choices, schedule), nodes: Mutex::new(Vec::new()) });
-        let _ = world.turn.world.set(Arc::downgrade(&world));
+        let itself: Arc<dyn Any + Send + Sync> = Arc::clone(&world) as _;
+        let _ = world.turn.world.set(Arc::downgrade(&itself));
+        drop(itself);
         let ending = Ending(world);
         body(&ending.0)
     }
@@ -94,10 +93,15 @@ impl World {
     }
 
     /// A new machine.
-    pub fn node(&self) -> NodeId {
+    pub fn node(self: &Arc<Self>) -> NodeId {
         let mut nodes = self.nodes();
-        nodes.push(Node { boots: 1, boot_ns: self.turn.now_ns(), clock: WallClock::default(), mappings: BTreeMap::new() });
-        NodeId(u32::try_from(nodes.len() - 1).unwrap_or(u32::MAX))
+        let node = NodeId(u32::try_from(nodes.len()).unwrap_or(u32::MAX));
+        let world = Arc::downgrade(self);
+        let crash = move |kind| world.upgrade().into_iter().for_each(|world| world.crash(node, kind));
+        let disk = Disk::new(&self.turn, node, Box::new(crash));
+        let boot_ns = self.turn.now_ns();
+        nodes.push(Node { boots: 1, boot_ns, clock: WallClock::default(), disk, mappings: BTreeMap::new() });
+        node
     }
 
     /// Starts a thread on a node; after a crash of the node, in its new process.
@@ -123,6 +127,15 @@ impl World {
             own.boots += 1;
             own.boot_ns = self.turn.now_ns();
         }
+        let disk = Arc::clone(&own.disk);
+        drop(nodes);
+        disk.crash(kind);
+    }
+
+    /// The disk of a node.
+    #[must_use]
+    pub fn disk(&self, node: NodeId) -> Arc<Disk> {
+        Arc::clone(&self.nodes()[node.0 as usize].disk)
     }
 
     /// Changes with each boot of the machine, and is of no other one.

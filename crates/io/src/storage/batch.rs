@@ -37,7 +37,7 @@ impl BatchRead {
     }
 
     /// Reads by itself, blocking.
-    fn alone(&mut self) {
+    pub(crate) fn alone(&mut self) {
         self.result = match &self.source {
             Source::File { file, offset } => file.read_exact_at(&mut self.buffer, *offset),
             Source::Blocking { source, offset } => source.read_at(*offset, &mut self.buffer),
@@ -62,6 +62,10 @@ impl BatchReader {
     }
 
     fn read_by(&mut self, reads: &mut [BatchRead], enter: Enter<'_>) {
+        #[cfg(feature = "sim")]
+        if crate::sim::disk::read_together(reads) {
+            return;
+        }
         let ring = self.ring.get_or_insert_with(|| IoUring::new(DEPTH).ok());
         let Some(ring) = ring.as_mut().filter(|_| reads.len() > 1) else {
             reads.iter_mut().for_each(BatchRead::alone);

@@ -30,7 +30,6 @@ pub use self::schedule::{Policy, STARVED_NS, Schedule};
 pub use self::state::{Condition, Woken};
 use self::state::{Event, State, Status};
 use super::choice::{ChoiceRecord, Choices, Subsystem};
-use super::world::World;
 use almandine_base::mutants::Mutant;
 use almandine_base::points::{self, Simulation};
 
@@ -61,7 +60,8 @@ pub struct Turn {
     /// A thread kept the baton: the threads are left to themselves.
     is_stuck: AtomicBool,
     patience_ms: AtomicU64,
-    pub(super) world: OnceLock<Weak<World>>,
+    /// The world that it is a part of.
+    pub(super) world: OnceLock<Weak<dyn Any + Send + Sync>>,
 }
 
 thread_local! {
@@ -436,6 +436,12 @@ pub fn place() -> Place {
 #[must_use]
 pub fn later_ns(time: Duration) -> Option<u64> {
     simulation()?.now_ns().checked_add(u64::try_from(time.as_nanos()).ok()?)
+}
+
+/// Whether the caller is a thread that unwinds or is about to: its process is no more.
+pub(super) fn is_gone() -> bool {
+    let Some(current) = CURRENT.with_borrow(Clone::clone) else { return false };
+    current.thread.is_some_and(|thread| current.turn.lock().threads[thread].doomed || thread::panicking())
 }
 
 /// The node on which the calling thread runs; none outside, and in an event. Also while the thread unwinds.

@@ -1,0 +1,271 @@
+//! The state of one disk: files by number, their names and locks, what is under way, and the faults that are drawn.
+
+use std::collections::BTreeMap;
+use std::io;
+
+use rustix::io::Errno;
+
+use super::content::{Content, How, PAGE_BYTES, WriteFault};
+use super::faults::DiskFaults;
+use super::names::Names;
+use crate::sim::choice::Subsystem;
+use crate::sim::node::CrashKind;
+use crate::sim::turn::Turn;
+
+const PAGE: u64 = PAGE_BYTES as u64;
+
+#[derive(Default)]
+pub(super) struct State {
+    pub(super) names: Names,
+    pub(super) files: BTreeMap<u64, Inode>,
+    pub(super) faults: DiskFaults,
+    /// How often each fault has happened.
+    pub(super) happened: BTreeMap<&'static str, u64>,
+    /// Which process uses the disk: the opens of an earlier one are dead.
+    pub(super) process: u64,
+    /// Changes that began.
+    pub(super) changes: u64,
+    pub(super) crash_at: Option<(u64, CrashKind)>,
+    /// Direct writes that have not reached the disk.
+    under_way: BTreeMap<u64, Write>,
+    last_number: u64,
+}
+
+#[derive(Default)]
+pub(super) struct Inode {
+    pub(super) content: Content,
+    opens: u64,
+    /// The open that has the lock.
+    lock: Option<u64>,
+}
+
+/// A write whose fate is drawn.
+pub(super) struct Write {
+    pub(super) file: u64,
+    pub(super) offset: u64,
+    pub(super) bytes: Vec<u8>,
+    pub(super) how: How,
+}
+
+/// The state with what it draws from.
+pub(super) struct Drawing<'a> {
+    pub(super) state: &'a mut State,
+    pub(super) turn: &'a Turn,
+}
+
+impl State {
+    /// A number that was not used before.
+    pub(super) fn number(&mut self) -> u64 {
+        self.last_number += 1;
+        self.last_number
+    }
+
+    pub(super) fn file(&mut self, file: u64) -> io::Result<&mut Inode> {
+        Ok(self.files.get_mut(&file).ok_or(Errno::NOENT)?)
+    }
+
+    /// A further open of a file; its number.
+    pub(super) fn open(&mut self, file: u64) -> io::Result<u64> {
+        self.file(file)?.opens += 1;
+        Ok(self.number())
+    }
+
+    pub(super) fn close(&mut self, file: u64, open: u64) {
+        let Some(inode) = self.files.get_mut(&file) else { return };
+        inode.opens = inode.opens.saturating_sub(1);
+        inode.lock = inode.lock.filter(|holder| *holder != open);
+        if inode.opens == 0 {
+            self.free();
+        }
+    }
+
+    /// False when another open has the lock.
+    pub(super) fn lock(&mut self, file: u64, open: u64) -> io::Result<bool> {
+        let holder = *self.file(file)?.lock.get_or_insert(open);
+        Ok(holder == open)
+    }
+
+    /// Frees files without a name that are not open.
+    pub(super) fn free(&mut self) {
+        let reachable = self.names.reachable();
+        self.files.retain(|number, inode| inode.opens > 0 || reachable.contains(number));
+    }
+
+    fn used_bytes(&self) -> u64 {
+        self.files.values().map(|inode| inode.content.pages() as u64 * PAGE).sum()
+    }
+
+    /// A direct write begins.
+    pub(super) fn begin(&mut self, write: Write) -> u64 {
+        let number = self.number();
+        self.under_way.insert(number, write);
+        number
+    }
+
+    /// A direct write reaches the disk, unless a crash has taken it.
+    pub(super) fn end(&mut self, number: u64) {
+        if let Some(write) = self.under_way.remove(&number) {
+            self.apply(&write);
+        }
+    }
+
+    pub(super) fn apply(&mut self, write: &Write) {
+        if let Some(inode) = self.files.get_mut(&write.file) {
+            inode.content.write(write.offset, &write.bytes, write.how);
+        }
+    }
+}
+
+impl Drawing<'_> {
+    pub(super) fn below(&self, limit: u64) -> u64 {
+        self.turn.below(Subsystem::Disk, limit)
+    }
+
+    /// Whether a fault happens; then it is counted and in the trace.
+    pub(super) fn fault(&mut self, what: &'static str, per_million: u32, numbers: [u64; 2]) -> bool {
+        let happens = self.turn.hits(Subsystem::Disk, per_million);
+        if happens {
+            self.happens(what, numbers);
+        }
+        happens
+    }
+
+    fn happens(&mut self, what: &'static str, numbers: [u64; 2]) {
+        *self.state.happened.entry(what).or_default() += 1;
+        self.turn.note(what, numbers);
+    }
+
+    /// How many bytes of a transfer happen, where one may be short. A direct one is cut between pages.
+    fn cut(&mut self, what: &'static str, per_million: u32, [offset, bytes]: [u64; 2], direct: bool) -> u64 {
+        let unit = if direct { PAGE } else { 1 };
+        if bytes <= unit || !self.fault(what, per_million, [offset, bytes]) {
+            return bytes;
+        }
+        unit + self.below((bytes / unit).saturating_sub(1)) * unit
+    }
+
+    /// Reads once; as the system does, a part may be all that comes.
+    pub(super) fn read(&mut self, file: u64, buffer: &mut [u8], offset: u64, direct: bool) -> io::Result<usize> {
+        let bytes = self.cut("a short read", self.state.faults.short_reads, [offset, buffer.len() as u64], direct);
+        self.read_whole(file, &mut buffer[..bytes as usize], offset)
+    }
+
+    /// Reads until the end of the file.
+    pub(super) fn read_whole(&mut self, file: u64, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+        if self.fault("a read fails", self.state.faults.read_errors, [file, offset]) {
+            return Err(Errno::IO.into());
+        }
+        match self.state.file(file)?.content.read(offset, buffer) {
+            Some(count) => Ok(count),
+            None => {
+                self.happens("an unreadable page is read", [file, offset]);
+                Err(Errno::IO.into())
+            }
+        }
+    }
+
+    /// Decides what becomes of a write: what of it happens, and what the caller is told.
+    pub(super) fn write(&mut self, file: u64, bytes: &[u8], offset: u64, direct: bool) -> (Write, io::Result<usize>) {
+        let (faults, numbers) = (self.state.faults.clone(), [file, offset]);
+        let mut count = self.cut("a short write", faults.short_writes, [offset, bytes.len() as u64], direct);
+        let mut told = Ok(());
+        if let Some(full) = faults.full_at_bytes {
+            let free = full.saturating_sub(self.state.used_bytes()) / PAGE;
+            let fits = |count: u64| {
+                let inode = self.state.files.get(&file);
+                inode.is_none_or(|inode| inode.content.new_pages(offset, count as usize) as u64 <= free)
+            };
+            let wanted = count;
+            while count > 0 && !fits(count) {
+                count = ((offset + count - 1) / PAGE * PAGE).saturating_sub(offset);
+            }
+            if count < wanted {
+                self.happens("the disk is full", numbers);
+            }
+            if count == 0 && wanted > 0 {
+                told = Err(Errno::NOSPC.into());
+            }
+        }
+        if count > 0 && self.fault("a write fails", faults.write_errors, numbers) {
+            let unit = if direct { PAGE } else { 1 };
+            count = self.below(count / unit + 1) * unit;
+            told = Err(Errno::IO.into());
+        }
+        let written_back = self.turn.hits(Subsystem::Disk, faults.written_back);
+        let fault = self.write_fault(&faults, file, offset, count);
+        let how = How { direct, write: self.state.number(), written_back, fault };
+        let bytes = bytes[..count as usize].to_vec();
+        (Write { file, offset, bytes, how }, told.map(|()| count as usize))
+    }
+
+    fn write_fault(&mut self, faults: &DiskFaults, file: u64, offset: u64, count: u64) -> WriteFault {
+        let numbers = [file, offset];
+        if count == 0 {
+            WriteFault::None
+        } else if self.fault("a write is lost", faults.lost_writes, numbers) {
+            WriteFault::Lost
+        } else if self.turn.hits(Subsystem::Disk, faults.misdirected_writes) {
+            let pages = self.state.files.get(&file).map_or(0, |inode| inode.content.bytes().div_ceil(PAGE));
+            let to = self.below(pages);
+            if to == offset / PAGE {
+                return WriteFault::None;
+            }
+            self.happens("a write is misdirected", [offset, to * PAGE]);
+            WriteFault::Misdirected(to)
+        } else if self.fault("a bit is flipped", faults.flipped_bits, numbers) {
+            WriteFault::Flipped(self.below(count * 8))
+        } else if self.fault("a page becomes unreadable", faults.unreadable_pages, numbers) {
+            WriteFault::Unreadable(self.below(count))
+        } else {
+            WriteFault::None
+        }
+    }
+
+    /// Makes a file durable, or fails to once.
+    pub(super) fn sync(&mut self, file: u64) -> io::Result<()> {
+        if self.fault("a sync fails", self.state.faults.sync_errors, [file, 0]) {
+            let leave_the_cache = self.below(2) == 1;
+            self.state.file(file)?.content.forget_unsynced(leave_the_cache);
+            return Err(Errno::IO.into());
+        }
+        self.state.file(file)?.content.sync();
+        Ok(())
+    }
+
+    pub(super) fn punch(&mut self, file: u64, offset: u64, bytes: u64) -> io::Result<()> {
+        if self.fault("a hole fails", self.state.faults.punch_errors, [file, offset]) {
+            return Err(Errno::IO.into());
+        }
+        let number = self.state.number();
+        self.state.file(file)?.content.punch(offset, bytes, number);
+        Ok(())
+    }
+
+    /// All opens are gone with their process, and of what was not durable the crash leaves what it leaves.
+    pub(super) fn crash(&mut self, kind: CrashKind) {
+        self.state.process += 1;
+        let numbers: Vec<u64> = self.state.under_way.keys().copied().collect();
+        for number in numbers {
+            let Some(write) = self.state.under_way.get_mut(&number) else { continue };
+            // The kernel has given the disk a part of the write, and that part still reaches it.
+            let parts = write.bytes.len() as u64 / PAGE + 1;
+            let lost = self.turn.below(Subsystem::Disk, parts) * PAGE;
+            write.bytes.truncate(write.bytes.len() - lost as usize);
+            if kind == CrashKind::Machine {
+                self.state.end(number);
+            }
+        }
+        let turn = self.turn;
+        let mut choose = |limit| turn.below(Subsystem::Disk, limit);
+        for inode in self.state.files.values_mut() {
+            (inode.opens, inode.lock) = (0, None);
+            if kind == CrashKind::Machine {
+                inode.content.crash(&mut choose);
+            }
+        }
+        if kind == CrashKind::Machine {
+            self.state.names.crash(&mut choose);
+        }
+        self.state.free();
+    }
+}
