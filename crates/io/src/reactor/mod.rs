@@ -25,6 +25,8 @@ pub use outbox::{Outbox, Ticket, Unsent};
 mod epoll;
 mod event;
 mod outbox;
+#[cfg(feature = "sim")]
+mod sim;
 mod stragglers;
 mod uring;
 
@@ -35,6 +37,9 @@ pub enum Kind {
     Uring,
     /// epoll, which every Linux has.
     Epoll,
+    /// That of the simulation, which no configuration chooses.
+    #[cfg(feature = "sim")]
+    Sim,
 }
 
 impl Kind {
@@ -44,6 +49,8 @@ impl Kind {
         match self {
             Self::Uring => "io_uring",
             Self::Epoll => "epoll",
+            #[cfg(feature = "sim")]
+            Self::Sim => "simulation",
         }
     }
 }
@@ -85,6 +92,10 @@ pub struct Selected {
 /// # Errors
 /// When the operator insists on io_uring and the kernel does not offer what is needed.
 pub fn select(choice: Choice) -> io::Result<Selected> {
+    #[cfg(feature = "sim")]
+    if crate::sim::world::current().is_some() {
+        return Ok(Selected { kind: Kind::Sim, reason: None });
+    }
     match choice {
         Choice::Only(kind) => {
             try_out(kind)?;
@@ -101,6 +112,8 @@ fn try_out(kind: Kind) -> io::Result<()> {
     match Reactor::new(kind, &Arc::new(Wake::new()?))? {
         Reactor::Epoll(_) => Ok(()),
         Reactor::Uring(mut uring) => uring.probe(),
+        #[cfg(feature = "sim")]
+        Reactor::Sim(_) => Ok(()),
     }
 }
 
@@ -110,6 +123,9 @@ pub enum Reactor {
     Epoll(Box<epoll::Epoll>),
     /// See [`Kind::Uring`].
     Uring(Box<uring::Uring>),
+    /// See [`Kind::Sim`].
+    #[cfg(feature = "sim")]
+    Sim(Box<sim::Sim>),
 }
 
 impl Reactor {
@@ -121,6 +137,8 @@ impl Reactor {
         match kind {
             Kind::Epoll => Ok(Self::Epoll(Box::new(epoll::Epoll::new(wake)?))),
             Kind::Uring => Ok(Self::Uring(Box::new(uring::Uring::new(wake)?))),
+            #[cfg(feature = "sim")]
+            Kind::Sim => Ok(Self::Sim(Box::new(sim::Sim::new(wake)?))),
         }
     }
 
@@ -130,6 +148,8 @@ impl Reactor {
         match self {
             Self::Epoll(_) => Outbox::direct(),
             Self::Uring(_) => Outbox::gathering(),
+            #[cfg(feature = "sim")]
+            Self::Sim(_) => Outbox::gathering(),
         }
     }
 
@@ -138,6 +158,8 @@ impl Reactor {
         match self {
             Self::Epoll(epoll) => epoll.listen(index, listener),
             Self::Uring(uring) => uring.listen(index, listener),
+            #[cfg(feature = "sim")]
+            Self::Sim(sim) => sim.listen(index, listener),
         }
     }
 
@@ -146,6 +168,8 @@ impl Reactor {
         match self {
             Self::Epoll(epoll) => epoll.stop_listening_on(index),
             Self::Uring(uring) => uring.stop_listening_on(index),
+            #[cfg(feature = "sim")]
+            Self::Sim(sim) => sim.stop_listening_on(index),
         }
     }
 
@@ -154,6 +178,8 @@ impl Reactor {
         match self {
             Self::Epoll(epoll) => epoll.stop_listening(),
             Self::Uring(uring) => uring.stop_listening(),
+            #[cfg(feature = "sim")]
+            Self::Sim(sim) => sim.stop_listening(),
         }
     }
 
@@ -162,6 +188,8 @@ impl Reactor {
         match self {
             Self::Epoll(epoll) => epoll.add(token, stream),
             Self::Uring(uring) => uring.add(token, stream),
+            #[cfg(feature = "sim")]
+            Self::Sim(sim) => sim.add(token, stream),
         }
     }
 
@@ -173,6 +201,11 @@ impl Reactor {
         match self {
             Self::Epoll(epoll) => epoll.watch(token, interest),
             Self::Uring(uring) => uring.watch(token, interest),
+            #[cfg(feature = "sim")]
+            Self::Sim(sim) => {
+                sim.watch(token, interest);
+                Ok(())
+            }
         }
     }
 
@@ -184,6 +217,11 @@ impl Reactor {
         match self {
             Self::Epoll(epoll) => epoll.notify_writable(token),
             Self::Uring(uring) => uring.notify_writable(token),
+            #[cfg(feature = "sim")]
+            Self::Sim(sim) => {
+                sim.notify_writable(token);
+                Ok(())
+            }
         }
     }
 
@@ -193,6 +231,8 @@ impl Reactor {
         match self {
             Self::Epoll(epoll) => epoll.remove(token),
             Self::Uring(uring) => uring.remove(token),
+            #[cfg(feature = "sim")]
+            Self::Sim(sim) => sim.remove(token),
         }
     }
 
@@ -204,6 +244,8 @@ impl Reactor {
         match self {
             Self::Epoll(epoll) => epoll.read(request),
             Self::Uring(uring) => uring.read(request),
+            #[cfg(feature = "sim")]
+            Self::Sim(sim) => sim.read(request),
         }
     }
 
@@ -218,6 +260,8 @@ impl Reactor {
                 epoll.wait(timeout)
             }
             Self::Uring(uring) => uring.wait(timeout, outbox),
+            #[cfg(feature = "sim")]
+            Self::Sim(sim) => sim.wait(timeout, outbox),
         }
     }
 
@@ -227,6 +271,8 @@ impl Reactor {
         match self {
             Self::Epoll(epoll) => epoll.next(),
             Self::Uring(uring) => uring.next(),
+            #[cfg(feature = "sim")]
+            Self::Sim(sim) => sim.next(),
         }
     }
 }

@@ -9,6 +9,7 @@
 pub mod choice;
 pub mod clock;
 pub mod disk;
+pub mod net;
 mod node;
 pub(crate) mod parking;
 pub mod sync;

@@ -5,14 +5,18 @@
 
 use std::any::Any;
 use std::collections::BTreeMap;
+use std::io;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use super::choice::Choices;
 use super::clock::WallClock;
 use super::disk::Disk;
+use super::net::{BlockingClient, Net};
 pub use super::node::{CrashKind, NodeId};
 use super::turn::{self, Schedule, SimThread, Turn};
+use crate::socket::Address;
 
 /// What the monotonic clock shows when a process of a machine that has just booted can begin.
 const BOOTED_NS: u64 = 1_000_000_000;
@@ -20,6 +24,7 @@ const BOOTED_NS: u64 = 1_000_000_000;
 /// See the module.
 pub struct World {
     turn: Arc<Turn>,
+    net: Arc<Net>,
     nodes: Mutex<Vec<Node>>,
 }
 
@@ -56,6 +61,15 @@ pub(crate) fn current_disk() -> Option<Arc<Disk>> {
     Some(world.disk(node))
 }
 
+/// Connects the calling thread from its node to an address of another node, or of its own; see [`BlockingClient::connect`].
+///
+/// # Errors
+/// As there, and when the caller is no simulated thread.
+pub fn connect(to: NodeId, address: &Address, timeout: Duration) -> io::Result<BlockingClient> {
+    let (world, from) = current().ok_or_else(|| io::Error::other("the caller is no simulated thread"))?;
+    BlockingClient::connect(&world.net, from, to, address, timeout)
+}
+
 /// The monotonic clock of the caller's node; of a machine that has booted at the beginning of time, when the caller is an event.
 /// None outside of a simulation.
 pub(crate) fn monotonic_ns() -> Option<u64> {
@@ -78,7 +92,8 @@ pub(crate) fn unix_ns() -> Option<u64> {
 impl World {
     /// Makes a world and hands it to `body`, which drives it; all threads of the world have ended when this returns.
     pub fn enter<T>(choices: Choices, schedule: Schedule, body: impl FnOnce(&Arc<Self>) -> T) -> T {
-        let world = Arc::new(Self { turn: Turn::new(choices, schedule), nodes: Mutex::new(Vec::new()) });
+        let turn = Turn::new(choices, schedule);
+        let world = Arc::new(Self { net: Net::new(&turn), turn, nodes: Mutex::new(Vec::new()) });
         let itself: Arc<dyn Any + Send + Sync> = Arc::clone(&world) as _;
         let _ = world.turn.world.set(Arc::downgrade(&itself));
         drop(itself);
@@ -90,6 +105,12 @@ impl World {
     #[must_use]
     pub fn turn(&self) -> &Arc<Turn> {
         &self.turn
+    }
+
+    /// The network between the nodes.
+    #[must_use]
+    pub fn net(&self) -> &Arc<Net> {
+        &self.net
     }
 
     /// A new machine.
@@ -118,6 +139,7 @@ impl World {
     /// The process of a node ends, and what does not survive this kind of crash is gone.
     pub fn crash(&self, node: NodeId, kind: CrashKind) {
         self.turn.crash(node.0);
+        self.net.crash(node, kind);
         let mut nodes = self.nodes();
         let own = &mut nodes[node.0 as usize];
         if kind != CrashKind::Process {

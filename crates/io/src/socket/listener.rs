@@ -14,8 +14,15 @@ use super::{Address, Descriptor};
 /// A socket that listens.
 #[derive(Debug)]
 pub struct Listener {
-    socket: OwnedFd,
+    socket: Inside,
     address: Address,
+}
+
+#[derive(Debug)]
+enum Inside {
+    System(OwnedFd),
+    #[cfg(feature = "sim")]
+    Sim(crate::sim::net::ListenSocket),
 }
 
 /// How a socket listens.
@@ -44,6 +51,10 @@ impl Listener {
     /// # Errors
     /// When the address is not ours, is taken, or its family is not supported.
     pub fn tcp(address: SocketAddr, options: ListenOptions, lenders: &[&Self]) -> io::Result<Self> {
+        #[cfg(feature = "sim")]
+        if let Some(listening) = Self::simulate(Address::Ip(address), options.backlog, lenders) {
+            return listening;
+        }
         let protocol = options.multipath.then_some(Protocol::MPTCP);
         let socket = Socket::new(Domain::for_address(address), Type::STREAM, protocol)?;
         if address.is_ipv6() {
@@ -59,7 +70,7 @@ impl Listener {
         listen(&SockRef::from(&socket), options.backlog)?;
         drop(loan);
         let bound = socket.local_addr()?.as_socket().unwrap_or(address);
-        Ok(Self { socket: socket.into(), address: Address::Ip(bound) })
+        Ok(Self { socket: Inside::System(socket.into()), address: Address::Ip(bound) })
     }
 
     /// Listens on a Unix socket. `mode` is the file's permission, such as `0o700`. A socket that an earlier process left is
@@ -68,10 +79,14 @@ impl Listener {
     /// # Errors
     /// When the path cannot be created, is something else than a socket, or a process listens on it.
     pub fn unix(path: &Path, mode: Option<u32>, backlog: u32) -> io::Result<Self> {
+        #[cfg(feature = "sim")]
+        if let Some(listening) = Self::simulate(Address::Unix(path.to_owned()), backlog, &[]) {
+            return listening;
+        }
         remove_abandoned(path)?;
         let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
         socket.bind(&SockAddr::unix(path)?)?;
-        let listener = Self { socket: socket.into(), address: Address::Unix(path.to_owned()) };
+        let listener = Self { socket: Inside::System(socket.into()), address: Address::Unix(path.to_owned()) };
         let prepared = mode.map_or(Ok(()), |mode| set_mode(path, mode)).and_then(|()| listen(&listener.reference(), backlog));
         if let Err(error) = prepared {
             let _ = fs::remove_file(path);
@@ -82,6 +97,11 @@ impl Listener {
 
     /// Changes how many connections may wait to be accepted.
     pub fn set_backlog(&self, backlog: u32) -> io::Result<()> {
+        #[cfg(feature = "sim")]
+        if let Some(listening) = self.simulated() {
+            listening.set_backlog(backlog);
+            return Ok(());
+        }
         listen(&self.reference(), backlog)
     }
 
@@ -90,7 +110,11 @@ impl Listener {
     /// # Errors
     /// When the process has no descriptors left.
     pub fn accept(&self) -> io::Result<Option<Descriptor>> {
-        match rustix::net::accept_with(&self.socket, rustix::net::SocketFlags::CLOEXEC) {
+        #[cfg(feature = "sim")]
+        if let Some(listening) = self.simulated() {
+            return Ok(listening.accept()?.map(Descriptor::from));
+        }
+        match rustix::net::accept_with(self.fd(), rustix::net::SocketFlags::CLOEXEC) {
             Ok(descriptor) => Ok(Some(descriptor.into())),
             Err(rustix::io::Errno::AGAIN | rustix::io::Errno::INTR | rustix::io::Errno::CONNABORTED) => Ok(None),
             Err(error) => Err(error.into()),
@@ -99,16 +123,45 @@ impl Listener {
 
     /// Ends listening at once, for every holder of the socket. Connections that were accepted stay.
     pub fn close(&self) {
+        #[cfg(feature = "sim")]
+        if let Some(listening) = self.simulated() {
+            return listening.close();
+        }
         // An error says that it does not listen.
         let _ = self.reference().shutdown(std::net::Shutdown::Both);
     }
 
     fn reference(&self) -> SockRef<'_> {
-        SockRef::from(&self.socket)
+        match &self.socket {
+            Inside::System(socket) => SockRef::from(socket),
+            #[cfg(feature = "sim")]
+            Inside::Sim(_) => unreachable!("a simulated listener has no descriptor"),
+        }
     }
 
     pub(crate) fn fd(&self) -> BorrowedFd<'_> {
-        self.socket.as_fd()
+        match &self.socket {
+            Inside::System(socket) => socket.as_fd(),
+            #[cfg(feature = "sim")]
+            Inside::Sim(_) => unreachable!("a simulated listener has no descriptor"),
+        }
+    }
+
+    #[cfg(feature = "sim")]
+    pub(crate) fn simulated(&self) -> Option<&crate::sim::net::ListenSocket> {
+        match &self.socket {
+            Inside::System(_) => None,
+            Inside::Sim(listening) => Some(listening),
+        }
+    }
+
+    /// Listens in the simulation of the calling thread, if there is one.
+    #[cfg(feature = "sim")]
+    fn simulate(address: Address, backlog: u32, lenders: &[&Self]) -> Option<io::Result<Self>> {
+        let (world, node) = crate::sim::world::current()?;
+        let lenders: Vec<_> = lenders.iter().filter_map(|lender| lender.simulated()).collect();
+        let listening = crate::sim::net::ListenSocket::new(world.net(), node, address, backlog, &lenders);
+        Some(listening.map(|(socket, address)| Self { socket: Inside::Sim(socket), address }))
     }
 
     /// What it is bound to, with the port that the kernel chose.
@@ -147,6 +200,10 @@ impl Drop for Loan<'_> {
 
 /// Changes the permissions of a Unix socket's file.
 pub fn set_mode(path: &Path, mode: u32) -> io::Result<()> {
+    #[cfg(feature = "sim")]
+    if crate::sim::world::current().is_some() {
+        return Ok(());
+    }
     fs::set_permissions(path, fs::Permissions::from_mode(mode))
 }
 
@@ -155,6 +212,10 @@ pub fn set_mode(path: &Path, mode: u32) -> io::Result<()> {
 /// # Errors
 /// When there is no such group, or the system refuses it.
 pub fn set_group(path: &Path, group: &str) -> io::Result<()> {
+    #[cfg(feature = "sim")]
+    if crate::sim::world::current().is_some() {
+        return Ok(());
+    }
     let number = match group.parse() {
         Ok(number) => number,
         Err(_) => group_number(group)?,
@@ -234,6 +295,10 @@ fn listen(socket: &SockRef<'_>, backlog: u32) -> io::Result<()> {
 }
 
 fn resolve(host: &str, port: u16) -> io::Result<SocketAddr> {
+    #[cfg(feature = "sim")]
+    if crate::sim::world::current().is_some() {
+        return crate::sim::net::resolve(host, port);
+    }
     let host = match host {
         "*" => "0.0.0.0",
         "::*" => "::",

@@ -4,41 +4,22 @@
 //! epoll does not care. The descriptor closes when the last clone goes, so that a reactor can name it in a submission
 //! while the connection is being dropped.
 
-use std::fmt;
 use std::io::{self, IoSlice};
 use std::net::SocketAddr;
 use std::os::fd::BorrowedFd;
-use std::path::PathBuf;
 use std::rc::Rc;
 use std::time::Duration;
 
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags, Shutdown};
 
+pub use address::Address;
 pub use descriptor::Descriptor;
 pub use listener::{ListenOptions, Listener, bind, bind_one, set_group, set_mode};
 
+mod address;
 mod descriptor;
 mod listener;
-
-/// Where a socket is bound or connected to.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Address {
-    /// TCP over IPv4 or IPv6.
-    Ip(SocketAddr),
-    /// A Unix socket; clients show the path of the listener.
-    Unix(PathBuf),
-}
-
-/// As in `CLIENT LIST`: `127.0.0.1:6379`, `[::1]:6379`, `/run/almandine.sock:0`.
-impl fmt::Display for Address {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Ip(address) => write!(f, "{address}"),
-            Self::Unix(path) => write!(f, "{}:0", path.display()),
-        }
-    }
-}
 
 /// A connected stream socket of one worker.
 #[derive(Clone, Debug)]
@@ -64,6 +45,10 @@ impl Stream {
     /// # Errors
     /// When the connection is broken.
     pub fn send(&self, bytes: &[u8]) -> io::Result<usize> {
+        #[cfg(feature = "sim")]
+        if let Some(socket) = self.simulated() {
+            return socket.send(&[IoSlice::new(bytes)]);
+        }
         sent(rustix::net::send(self.fd(), bytes, SendFlags::DONTWAIT | SendFlags::NOSIGNAL))
     }
 
@@ -72,6 +57,10 @@ impl Stream {
     /// # Errors
     /// When the connection is broken.
     pub fn send_slices(&self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
+        #[cfg(feature = "sim")]
+        if let Some(socket) = self.simulated() {
+            return socket.send(slices);
+        }
         let mut control = SendAncillaryBuffer::default();
         sent(rustix::net::sendmsg(self.fd(), slices, &mut control, SendFlags::DONTWAIT | SendFlags::NOSIGNAL))
     }
@@ -81,6 +70,10 @@ impl Stream {
     /// # Errors
     /// When the connection is broken.
     pub fn receive(&self, buffer: &mut [u8]) -> io::Result<Option<usize>> {
+        #[cfg(feature = "sim")]
+        if let Some(socket) = self.simulated() {
+            return socket.receive(buffer);
+        }
         match rustix::net::recv(self.fd(), buffer, RecvFlags::DONTWAIT) {
             Ok((count, _)) => Ok(Some(count)),
             Err(Errno::AGAIN | Errno::INTR) => Ok(None),
@@ -90,11 +83,19 @@ impl Stream {
 
     /// Ends our direction of the stream after what was sent. A socket that is gone already is no error.
     pub fn finish(&self) {
+        #[cfg(feature = "sim")]
+        if let Some(socket) = self.simulated() {
+            return socket.finish();
+        }
         let _ = rustix::net::shutdown(self.fd(), Shutdown::Write);
     }
 
     /// Asks the kernel not to wait for more data before it sends. Unix sockets have no such delay.
     pub fn set_no_delay(&self) {
+        #[cfg(feature = "sim")]
+        if self.simulated().is_some() {
+            return;
+        }
         let _ = rustix::net::sockopt::set_tcp_nodelay(self.fd(), true);
     }
 
@@ -103,6 +104,10 @@ impl Stream {
     /// # Errors
     /// When the kernel refuses an option.
     pub fn set_keepalive(&self, idle: Duration) -> io::Result<()> {
+        #[cfg(feature = "sim")]
+        if self.simulated().is_some() {
+            return Ok(());
+        }
         let descriptor = self.fd();
         let socket = socket2::SockRef::from(&descriptor);
         if idle.is_zero() {
@@ -118,12 +123,21 @@ impl Stream {
     /// # Errors
     /// When the kernel refuses the option.
     pub fn set_send_buffer(&self, bytes: usize) -> io::Result<()> {
+        #[cfg(feature = "sim")]
+        if let Some(socket) = self.simulated() {
+            socket.set_send_buffer(bytes);
+            return Ok(());
+        }
         socket2::SockRef::from(&self.fd()).set_send_buffer_size(bytes)
     }
 
     /// The peer's address; `None` for a Unix socket or a peer that is gone.
     #[must_use]
     pub fn peer(&self) -> Option<SocketAddr> {
+        #[cfg(feature = "sim")]
+        if let Some(socket) = self.simulated() {
+            return socket.peer();
+        }
         let address = rustix::net::getpeername(self.fd()).ok()??;
         SocketAddr::try_from(address).ok()
     }
@@ -131,12 +145,21 @@ impl Stream {
     /// Our own address; `None` for a Unix socket.
     #[must_use]
     pub fn local(&self) -> Option<SocketAddr> {
+        #[cfg(feature = "sim")]
+        if let Some(socket) = self.simulated() {
+            return socket.local();
+        }
         let address = rustix::net::getsockname(self.fd()).ok()?;
         SocketAddr::try_from(address).ok()
     }
 
     pub(crate) fn fd(&self) -> BorrowedFd<'_> {
         self.descriptor.fd()
+    }
+
+    #[cfg(feature = "sim")]
+    pub(crate) fn simulated(&self) -> Option<&crate::sim::net::Socket> {
+        self.descriptor.simulated()
     }
 }
 
