@@ -7,14 +7,19 @@ use std::io;
 use std::ptr::NonNull;
 
 /// Size and alignment of a huge page in bytes.
+#[cfg(not(feature = "sim"))]
 pub const HUGE_PAGE_BYTES: usize = 2 * 1024 * 1024;
+/// A build for simulations has none: its pages are small, so that a node is small, and a few thousand commands fill many pages.
+#[cfg(feature = "sim")]
+pub const HUGE_PAGE_BYTES: usize = 64 * 1024;
 
 /// Bytes of physical memory that the machine has.
 #[must_use]
 pub fn physical_bytes() -> u64 {
     #[cfg(feature = "sim")]
     if crate::sim::turn::simulation().is_some() {
-        return 1 << 30;
+        // Little, because tables are laid out for all of it.
+        return 64 << 20;
     }
     // SAFETY: sysconf has no preconditions.
     let (pages, page) = unsafe { (libc::sysconf(libc::_SC_PHYS_PAGES), libc::sysconf(libc::_SC_PAGESIZE)) };
@@ -43,6 +48,7 @@ impl Reservation {
     /// When the address space or the overcommit limit does not allow it.
     pub fn new(bytes: usize) -> io::Result<Self> {
         let reservation = Self::small_pages(bytes)?;
+        #[cfg(not(feature = "sim"))]
         // SAFETY: the range is ours; the advice changes no contents. A kernel without huge pages refuses it, which is fine.
         let _ =
             unsafe { rustix::mm::madvise(reservation.base.as_ptr().cast(), reservation.bytes, rustix::mm::Advice::LinuxHugepage) };

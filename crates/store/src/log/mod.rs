@@ -29,8 +29,9 @@ pub(crate) const PAGE_BYTES: usize = HUGE_PAGE_BYTES;
 /// Words of a page.
 pub(crate) const PAGE_WORDS: u64 = (PAGE_BYTES / WORD) as u64;
 /// Bytes of a chunk: what a session takes from the tail at once. The end that a large record does not fit into is lost until
-/// its page is evacuated, so a chunk is many times the largest record.
-pub(crate) const CHUNK_BYTES: usize = 256 * 1024;
+/// its page is evacuated, so a chunk is many times the largest record. In a build for simulations, whose pages are small, it is one.
+pub(crate) const CHUNK_BYTES: usize = if HAS_SMALL_PAGES { PAGE_BYTES } else { 256 * 1024 };
+const HAS_SMALL_PAGES: bool = PAGE_BYTES < 256 * 1024;
 pub(crate) const CHUNK_WORDS: u64 = (CHUNK_BYTES / WORD) as u64;
 const CHUNKS_PER_PAGE: u64 = PAGE_WORDS / CHUNK_WORDS;
 /// Words of a cache line.
@@ -46,7 +47,7 @@ pub(crate) const NO_PAGE: u64 = u64::MAX;
 /// Places that are tried for a page of cached copies.
 const CACHE_PAGE_TRIES: u64 = 64;
 
-const _: () = assert!(16 * UNITS_MAX as u64 <= CHUNK_WORDS);
+const _: () = assert!(if HAS_SMALL_PAGES { 4 } else { 16 } * UNITS_MAX as u64 <= CHUNK_WORDS);
 
 /// The log.
 pub(crate) struct Log {
