@@ -97,6 +97,8 @@ pub struct Run {
     pub started_ms: i64,
     /// Whether RESTORE takes payloads whatever their checksum is; DEBUG says so.
     pub payloads_unsummed: AtomicBool,
+    /// Whether the registers of HyperLogLogs are gone through one by one; PFDEBUG SIMD OFF says so.
+    pub registers_one_by_one: AtomicBool,
     since_reset: SinceReset,
 }
 
@@ -131,6 +133,7 @@ impl Instance {
                 startup_bytes,
                 started_ms: clock::unix_ms(),
                 payloads_unsummed: AtomicBool::new(false),
+                registers_one_by_one: AtomicBool::new(false),
                 since_reset: SinceReset {
                     baseline: Mutex::default(),
                     freed: AtomicU64::new(0),

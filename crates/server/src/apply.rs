@@ -11,7 +11,7 @@ use almandine_keyspace::{EvictionOrder, EvictionPolicy, Keyspace};
 use almandine_net::{Limits, OutputLimit};
 
 use crate::network::Network;
-use crate::{cores, crash, log, oom_score, open_files, title};
+use crate::node::Host;
 
 /// A connection whose untaken output is beyond this share of `maxmemory`, and beyond this number of bytes, waits.
 const OUTPUT_PAUSE_SHARE: u64 = 256;
@@ -28,11 +28,15 @@ pub(crate) fn limits(settings: &Settings) -> Arc<Limits> {
 ///
 /// # Errors
 /// When a setting cannot change while the server runs, or the system refuses it.
-pub(crate) fn apply(settings: &Settings, limits: &Limits, keyspace: &Keyspace, network: &Network) -> Result<(), SetError> {
-    let change = network.prepare(settings)?;
-    std::env::set_current_dir(&settings.process.dir).map_err(|error| SetError::failed("dir", error.to_string()))?;
-    open_files::follow(settings)?;
-    cores::follow(settings)?;
+pub(crate) fn apply(
+    settings: &Settings,
+    limits: &Limits,
+    keyspace: &Keyspace,
+    network: &Network,
+    host: &dyn Host,
+) -> Result<(), SetError> {
+    let change = network.prepare(settings, &host.directory(settings))?;
+    host.prepare(settings)?;
     set_limits(limits, settings);
     set_eviction(settings, keyspace);
     // A server that runs takes it, as Redis does: writes are then refused until there is room.
@@ -47,13 +51,10 @@ pub(crate) fn apply(settings: &Settings, limits: &Limits, keyspace: &Keyspace, n
             "maxmemory is now {maxmemory} bytes, less than the {used} in use: maxmemory-policy evicts keys, or writes are refused"
         );
     }
-    oom_score::apply(settings)?;
     keyspace.settings().set_budget(settings.memory.maxmemory);
     set_storage(settings, keyspace);
     keyspace.listeners().tell_events(settings.observe.keyspace_events);
-    log::configure(settings);
-    crash::configure(settings);
-    title::follow(settings);
+    host.commit(settings);
     network.commit(change);
     Ok(())
 }

@@ -6,7 +6,8 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use almandine_instance::{Instance, Message, NetworkCounts};
-use almandine_io::{allocator, thread};
+use almandine_io::allocator;
+use almandine_io::thread::{self, JoinHandle, Waker};
 use almandine_net::Handle;
 
 use crate::refusals::Refusals;
@@ -18,10 +19,26 @@ const TURNS_BETWEEN_FIGURES: u32 = 50;
 /// Turns without a failure to accept after which that is over.
 const QUIET_TURNS: u32 = 20;
 
-/// Starts the thread; it ends with the instance's shutdown.
-pub(crate) fn start(instance: Arc<Instance>, network: Handle<Message>, mut storage: Watch) -> io::Result<()> {
-    thread::spawn("control", move || {
-        let waker = thread::Waker::new();
+/// The thread. It ends once the end of its instance is asked for.
+pub(crate) struct Control {
+    thread: JoinHandle<()>,
+    waker: Arc<Waker>,
+}
+
+impl Control {
+    /// Waits for its end.
+    pub(crate) fn join(self) {
+        self.waker.wake();
+        // A thread that panics ends the process.
+        let _ = self.thread.join();
+    }
+}
+
+/// Starts the thread.
+pub(crate) fn start(instance: Arc<Instance>, network: Handle<Message>, mut storage: Watch) -> io::Result<Control> {
+    let waker = Arc::new(Waker::new());
+    let own = Arc::clone(&waker);
+    let thread = thread::spawn("control", move || {
         let (mut accepting, mut refusals, mut turns) = (Accepting::default(), Refusals::default(), 0_u32);
         while !instance.shutdown.requested() {
             turn(&instance, &network);
@@ -33,10 +50,10 @@ pub(crate) fn start(instance: Arc<Instance>, network: Handle<Message>, mut stora
             }
             accepting.turn(network.sum(|counters| &counters.accepts_failed));
             allocator::release_unused();
-            waker.wait(PERIOD);
+            own.wait(PERIOD);
         }
-    })
-    .map(drop)
+    })?;
+    Ok(Control { thread, waker })
 }
 
 /// Says when no connection can be accepted, and when it can be again.

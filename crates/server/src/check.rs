@@ -1,11 +1,12 @@
 //! `--check-config`: whether a server would start with a configuration, and what it would say of it. It opens and makes nothing, so
 //! that it may run beside the server and as another user.
 
+use std::path::Path;
 use std::process::ExitCode;
 
 use almandine_config::Report;
 
-use crate::{log, run, startup, storage, users};
+use crate::{log, node, startup, storage, users};
 
 /// Prints every error and every note. The status is that of the start.
 pub(crate) fn print(report: &Report) -> ExitCode {
@@ -13,9 +14,10 @@ pub(crate) fn print(report: &Report) -> ExitCode {
     if errors.is_empty() {
         // What only shows when all lines are right.
         let settings = &report.config.snapshot().settings;
-        let users = run::follow_directives(&report.config).and_then(|table| users::load(&report.config, table));
+        let directory = Path::new(&settings.process.dir);
+        let users = node::follow_directives(&report.config).and_then(|table| users::load(&report.config, table, directory));
         errors.extend(users.err().map(|error| error.to_string()));
-        errors.extend(storage::check(settings).err());
+        errors.extend(storage::check(settings, directory).err());
         warnings.extend(startup::too_little_memory(settings));
         errors.extend(log::check_directory(settings).err().map(|error| error.to_string()));
         if settings.network.port == 0 && settings.network.unix_socket.is_empty() {

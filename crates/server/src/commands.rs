@@ -2,16 +2,32 @@
 //!
 //! `ids.txt` pins each command's number for ever: the operation log will hold it.
 
+use std::sync::PoisonError;
+
 use almandine_handler::Table;
+use almandine_io::sync::Mutex;
 
 use crate::unserved::UNSERVED;
+
+/// Tables that there are already: they live as long as the process, and its nodes share those with the same names.
+static TABLES: Mutex<Vec<(Renames, &'static Table)>> = Mutex::new(Vec::new());
+
+/// Old and new names.
+type Renames = Vec<(String, String)>;
 
 /// The table of all commands, with the names that `renames` gives.
 ///
 /// # Errors
 /// See [`Table::new`].
 pub(crate) fn table(renames: &[(&str, &str)]) -> Result<&'static Table, String> {
-    Table::new(&[almandine_commands::COMMANDS, almandine_admin::COMMANDS].concat(), UNSERVED, renames)
+    let mut tables = TABLES.lock().unwrap_or_else(PoisonError::into_inner);
+    let same = |known: &Renames| known.iter().map(|(old, new)| (old.as_str(), new.as_str())).eq(renames.iter().copied());
+    if let Some((_, table)) = tables.iter().find(|(known, _)| same(known)) {
+        return Ok(table);
+    }
+    let table = Table::new(&[almandine_commands::COMMANDS, almandine_admin::COMMANDS].concat(), UNSERVED, renames)?;
+    tables.push((renames.iter().map(|(old, new)| ((*old).to_owned(), (*new).to_owned())).collect(), table));
+    Ok(table)
 }
 
 #[cfg(test)]

@@ -1,10 +1,10 @@
 //! `almandine-server`: the composition root.
 //!
-//! **Is**: where configuration, keyspace, instance, network and sessions are put together, and the process' life from command
-//! line to exit.
-//! **Is not**: a place for behaviour: nothing depends on this crate but its two programs.
-//! **Invariants**: a server that has started has written to its log and holds its storage.
-//! **Start reading at**: [`main`], then `run.rs`.
+//! **Is**: where configuration, keyspace, instance, network and sessions are put together to a [`Node`], and the process' life from
+//! command line to exit.
+//! **Is not**: a place for behaviour: nothing depends on this crate but its two programs and the simulation.
+//! **Invariants**: a server that has started has written to its log and holds its storage. A node leaves its process as it is.
+//! **Start reading at**: [`Node`] in `node.rs`; then [`main`] and `run.rs` for the process.
 
 #![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_types))]
 
@@ -17,6 +17,7 @@ mod crash;
 mod listeners;
 mod log;
 mod network;
+mod node;
 mod oom_score;
 mod open_files;
 mod process;
@@ -33,6 +34,8 @@ mod workers;
 use std::process::ExitCode;
 
 use almandine_config::{Config, Startup};
+
+pub use node::Node;
 
 #[cfg(not(feature = "jemalloc"))]
 #[global_allocator]

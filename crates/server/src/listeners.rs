@@ -68,13 +68,13 @@ pub(crate) enum On {
 
 impl Listeners {
     /// What `settings` ask for: taken from these where it is the same, and opened where it is new. What is not asked for any more
-    /// listens on.
-    pub(crate) fn following(&self, settings: &Settings) -> Result<Self, Failure> {
+    /// listens on. A relative path begins at `directory`.
+    pub(crate) fn following(&self, settings: &Settings, directory: &Path) -> Result<Self, Failure> {
         let tcp = self.tcp_following(settings).map_err(|error| {
             let text = format!("Failed listening on port {} (TCP), aborting: {error}", settings.port);
             Failure { on: On::Tcp, error: io::Error::new(error.kind(), text) }
         })?;
-        let unix = self.unix_following(settings).map_err(|error| {
+        let unix = self.unix_following(settings, directory).map_err(|error| {
             let error = io::Error::new(error.kind(), format!("could not listen on {}: {error}", settings.unix_socket));
             Failure { on: On::Unix, error }
         })?;
@@ -107,7 +107,7 @@ impl Listeners {
         Ok(all)
     }
 
-    fn unix_following(&self, settings: &Settings) -> io::Result<Option<Unix>> {
+    fn unix_following(&self, settings: &Settings, directory: &Path) -> io::Result<Option<Unix>> {
         let (path, permissions) = (&settings.unix_socket, settings.unix_socket_permissions);
         if path.is_empty() {
             return Ok(None);
@@ -119,8 +119,8 @@ impl Listeners {
             return Ok(Some(known.clone()));
         }
         // The working directory may change.
-        let absolute = std::path::absolute(path)?;
-        let listener = Listener::unix(Path::new(path), mode, settings.tcp_backlog)?;
+        let absolute = std::path::absolute(directory.join(path))?;
+        let listener = Listener::unix(&directory.join(path), mode, settings.tcp_backlog)?;
         let file = SocketFile { identity: files::identity(&absolute).ok(), path: absolute };
         let unix = Unix { path: path.clone(), file: Arc::new(file), endpoint: endpoint(listener) };
         if !settings.unix_socket_group.is_empty() {
@@ -162,6 +162,10 @@ mod tests {
         Settings { port, bind: bind.iter().map(ToString::to_string).collect(), ..network }
     }
 
+    fn here() -> &'static Path {
+        Path::new("")
+    }
+
     fn free_port() -> u16 {
         let listener = socket::bind(&["127.0.0.1"], 0, 1).unwrap().remove(0);
         let Address::Ip(address) = listener.address() else { panic!("TCP") };
@@ -171,29 +175,29 @@ mod tests {
     #[test]
     fn what_is_asked_for_again_stays_and_a_failure_opens_nothing() {
         let port = free_port();
-        let first = Listeners::default().following(&settings(port, &["127.0.0.1"])).unwrap();
-        let both = first.following(&settings(port, &["*", "127.0.0.1", "-192.0.2.1"])).unwrap();
+        let first = Listeners::default().following(&settings(port, &["127.0.0.1"]), here()).unwrap();
+        let both = first.following(&settings(port, &["*", "127.0.0.1", "-192.0.2.1"]), here()).unwrap();
         assert_eq!(both.endpoints().count(), 2);
         assert!(Arc::ptr_eq(both.endpoints().nth(1).unwrap(), first.endpoints().next().unwrap()));
-        assert!(both.are(&both.following(&settings(port, &["*", "127.0.0.1"])).unwrap()) && !both.are(&first));
+        assert!(both.are(&both.following(&settings(port, &["*", "127.0.0.1"]), here()).unwrap()) && !both.are(&first));
         for wrong in [&["127.0.0.1", "192.0.2.1"][..], &["-192.0.2.1"], &["127.0.0.1", "127.0.0.1"]] {
-            assert_eq!(first.following(&settings(port, wrong)).err().unwrap().on, On::Tcp, "{wrong:?}");
+            assert_eq!(first.following(&settings(port, wrong), here()).err().unwrap().on, On::Tcp, "{wrong:?}");
         }
-        assert_eq!(first.following(&settings(0, &["*"])).unwrap().endpoints().count(), 0);
+        assert_eq!(first.following(&settings(0, &["*"]), here()).unwrap().endpoints().count(), 0);
     }
 
     #[test]
     fn the_file_of_a_socket_goes_with_the_last_who_listens() {
         let path = std::env::temp_dir().join(format!("almandine-listeners-{}.sock", std::process::id()));
         let with = Settings { unix_socket: path.to_str().unwrap().to_owned(), ..settings(0, &[]) };
-        let first = Listeners::default().following(&with).unwrap();
-        let same = first.following(&Settings { unix_socket_permissions: 0o700, ..with.clone() }).unwrap();
+        let first = Listeners::default().following(&with, here()).unwrap();
+        let same = first.following(&Settings { unix_socket_permissions: 0o700, ..with.clone() }, here()).unwrap();
         drop(first);
         assert!(path.exists());
         drop(same);
         assert!(!path.exists());
         let missing = Settings { unix_socket_group: "no such group".to_owned(), ..with };
-        assert_eq!(Listeners::default().following(&missing).err().unwrap().on, On::Unix);
+        assert_eq!(Listeners::default().following(&missing, here()).err().unwrap().on, On::Unix);
         assert!(!path.exists(), "nothing is left behind");
     }
 }

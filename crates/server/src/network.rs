@@ -4,6 +4,7 @@
 //! nothing has changed. [`Network::commit`] cannot fail. A change of the configuration holds its lock, so changes follow one
 //! another.
 
+use std::path::Path;
 use std::sync::{Arc, PoisonError};
 
 use almandine_config::{SetError, Settings};
@@ -55,14 +56,14 @@ impl Network {
         tracing::info!("Ready to accept connections");
     }
 
-    /// Makes ready what `settings` ask for.
+    /// Makes ready what `settings` ask for; their relative paths begin at `directory`.
     ///
     /// # Errors
     /// In Redis' words, with the parameter; the log says more.
-    pub(crate) fn prepare(&self, settings: &Settings) -> Result<Change, SetError> {
+    pub(crate) fn prepare(&self, settings: &Settings, directory: &Path) -> Result<Change, SetError> {
         let current = self.current();
         self.check_workers(settings, &current.settings)?;
-        let listeners = current.listeners.following(&settings.network).map_err(|failure| {
+        let listeners = current.listeners.following(&settings.network, directory).map_err(|failure| {
             tracing::warn!("CONFIG SET: {}", failure.error);
             refusal(&failure, settings, &current.settings)
         })?;

@@ -6,9 +6,12 @@ use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-use almandine_config::Settings;
 use almandine_config::choices::Supervised;
+use almandine_config::{SetError, Settings};
 use almandine_io::files;
+
+use crate::node::Host;
+use crate::{cores, crash, log, oom_score, open_files, title};
 
 /// Set in the environment of a process that was started to run in the background.
 const BACKGROUND: &str = "ALMANDINE_BACKGROUND";
@@ -33,6 +36,28 @@ pub(crate) fn went_to_background(settings: &Settings, args: &[String]) -> io::Re
         .process_group(0)
         .spawn()?;
     Ok(true)
+}
+
+/// The process of `almandine-server`, which follows the settings of its only node. Its working directory is their `dir`.
+pub(crate) struct OwnProcess;
+
+impl Host for OwnProcess {
+    fn directory(&self, _: &Settings) -> PathBuf {
+        PathBuf::new()
+    }
+
+    fn prepare(&self, settings: &Settings) -> Result<(), SetError> {
+        std::env::set_current_dir(&settings.process.dir).map_err(|error| SetError::failed("dir", error.to_string()))?;
+        open_files::follow(settings)?;
+        cores::follow(settings)?;
+        oom_score::apply(settings)
+    }
+
+    fn commit(&self, settings: &Settings) {
+        log::configure(settings);
+        crash::configure(settings);
+        title::follow(settings);
+    }
 }
 
 /// The file that holds the process id while it exists.

@@ -1,6 +1,7 @@
 //! The users at start: from lines of the configuration file, or from a file of their own.
 
 use std::io;
+use std::path::Path;
 
 use almandine_acl::{Defaults, RuleError, UserError, Users, is_valid_name};
 use almandine_config::choices::ChannelsByDefault;
@@ -14,11 +15,11 @@ const TWO_SOURCES: &str = "Configuring Redis with users defined in redis.conf an
 invalid. This setup is very likely to lead to configuration errors and security holes, please define either an ACL file or \
 declare users directly in your redis.conf, but not both.";
 
-/// The users that the configuration describes.
+/// The users that the configuration describes. A relative path of their file begins at `directory`.
 ///
 /// # Errors
 /// When a rule is wrong, or the file cannot be read: a server that restricts less than it was told to must not start.
-pub(crate) fn load(config: &Config, table: &Table) -> io::Result<Acl> {
+pub(crate) fn load(config: &Config, table: &Table, directory: &Path) -> io::Result<Acl> {
     let snapshot = config.snapshot();
     let settings = &snapshot.settings;
     let catalog = table.catalog();
@@ -35,7 +36,7 @@ pub(crate) fn load(config: &Config, table: &Table) -> io::Result<Acl> {
         if !lines.is_empty() {
             return Err(fault(TWO_SOURCES.to_owned()));
         }
-        users = load_file(&users, settings, &catalog, defaults)?;
+        users = load_file(&users, settings, directory, &catalog, defaults)?;
     }
     for (at, line) in lines.iter().enumerate() {
         let Some((name, words)) = line.split_first() else { continue };
@@ -61,9 +62,15 @@ pub(crate) fn load(config: &Config, table: &Table) -> io::Result<Acl> {
     Ok(Acl::new(catalog, users))
 }
 
-fn load_file(users: &Users, settings: &Settings, catalog: &almandine_acl::Catalog, defaults: Defaults) -> io::Result<Users> {
+fn load_file(
+    users: &Users,
+    settings: &Settings,
+    directory: &Path,
+    catalog: &almandine_acl::Catalog,
+    defaults: Defaults,
+) -> io::Result<Users> {
     let path = &settings.security.acl_file;
-    let text = files::read(path).map_err(|error| {
+    let text = files::read(directory.join(path)).map_err(|error| {
         fault(format!("Cannot start because of ACL errors: Error loading ACLs, opening file '{path}': {error}"))
     })?;
     let loaded = users

@@ -137,8 +137,15 @@ impl Drop for Store {
             }
         }
         self.manual = None;
-        if cfg!(debug_assertions) && !std::thread::panicking() {
+        if std::thread::panicking() {
+            // The thread may have left a record half written.
+            return;
+        }
+        if cfg!(debug_assertions) {
             check_whole(&self.inner);
+        }
+        if let Some(inner) = Arc::get_mut(&mut self.inner) {
+            inner.drop_heavy();
         }
     }
 }

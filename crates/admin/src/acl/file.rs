@@ -1,5 +1,6 @@
 //! ACL LOAD and SAVE: the file of users.
 
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use almandine_acl::{User, Users};
@@ -22,19 +23,20 @@ pub(super) const LOAD: Command = Command {
     run: Handler::Admin(load),
 };
 
-/// The path of the file.
-fn path(call: &AdminCall<'_>) -> Result<String, CommandError> {
-    let path = &call.context.settings().security.acl_file;
-    if path.is_empty() { Err(errors::acl::NO_FILE) } else { Ok(path.clone()) }
+/// The path of the file: as it is configured, and from the root.
+fn path(call: &AdminCall<'_>) -> Result<(String, PathBuf), CommandError> {
+    let settings = call.context.settings();
+    let path = &settings.security.acl_file;
+    if path.is_empty() { Err(errors::acl::NO_FILE) } else { Ok((path.clone(), Path::new(&settings.process.dir).join(path))) }
 }
 
 fn load(call: &mut AdminCall<'_>) -> Outcome {
-    let path = path(call)?;
+    let (path, file) = path(call)?;
     let mut changed = Err(String::new());
     outside_epoch(call, |instance| {
         let defaults = instance.user_defaults();
         changed = instance.acl.change(|users, catalog| {
-            let text = files::read(&path).map_err(|error| format!("Error loading ACLs, opening file '{path}': {error}"))?;
+            let text = files::read(&file).map_err(|error| format!("Error loading ACLs, opening file '{path}': {error}"))?;
             let before = std::mem::replace(users, users.load(&path, &text, catalog, defaults)?);
             Ok(Changes::between(&before, users))
         });
@@ -74,9 +76,9 @@ pub(super) const SAVE: Command = Command {
 };
 
 fn save(call: &mut AdminCall<'_>) -> Outcome {
-    let path = path(call)?;
+    let (path, file) = path(call)?;
     let mut saved = Ok(());
-    outside_epoch(call, |instance| saved = files::replace(&path, instance.acl.users().save()));
+    outside_epoch(call, |instance| saved = files::replace(&file, instance.acl.users().save()));
     if let Err(error) = saved {
         tracing::warn!("The users could not be saved in '{path}': {error}");
         return Err(errors::acl::FILE_NOT_SAVED.into());

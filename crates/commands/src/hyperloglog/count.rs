@@ -46,7 +46,7 @@ fn count_one(call: &mut WriteCall<'_>) -> Result<u64, Stop> {
         make_raw(&mut occupied)?;
         return Ok(count);
     }
-    let count = hll.cardinality(debug::way())?;
+    let count = hll.cardinality(debug::way(call.context))?;
     // Without room it is counted again the next time.
     let written = occupied.write_derived(CACHE.start, &count.to_le_bytes());
     drop(occupied);
@@ -66,13 +66,13 @@ fn count_union(call: &mut WriteCall<'_>) -> Result<u64, Stop> {
             let key = call.keys.key(key);
             let found = match call.keys.modify(key)? {
                 Slot::Occupied(occupied) => {
-                    scratch.registers.merge(open(&occupied)?, debug::way())?;
+                    scratch.registers.merge(open(&occupied)?, debug::way(call.context))?;
                     true
                 }
                 Slot::Vacant(_) => false,
             };
             call.looked_up(key, found);
         }
-        Ok(scratch.registers.cardinality(debug::way()))
+        Ok(scratch.registers.cardinality(debug::way(call.context)))
     })
 }

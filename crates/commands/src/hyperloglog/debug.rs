@@ -2,19 +2,16 @@
 
 use almandine_command_spec::{Access, Arg, CommandSpec, Group, Traits};
 use almandine_datatypes::hyperloglog::{self, Hll, Registers, Way, self_test, sparse};
-use almandine_handler::{Command, CommandError, Handler, Outcome, ReadCall, Stop, Word, WriteCall, errors};
+use almandine_handler::{Command, CommandError, Context, Handler, Outcome, ReadCall, Stop, Word, WriteCall, errors};
 use almandine_keyspace::{Kind, Occupied, Put, Slot};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering::Relaxed;
 
 use super::{make_raw, open};
 use crate::traits::SLOW_WRITE;
 
-/// PFDEBUG SIMD OFF was the last said.
-static ONE_BY_ONE: AtomicBool = AtomicBool::new(false);
-
 /// How registers are gone through. It changes no result, so that neither is changing it ordered with anything.
-pub(super) fn way() -> Way {
-    if ONE_BY_ONE.load(Ordering::Relaxed) { Way::Single } else { Way::Words }
+pub(super) fn way(context: &Context) -> Way {
+    if context.instance.run.registers_one_by_one.load(Relaxed) { Way::Single } else { Way::Words }
 }
 
 pub(super) const PFDEBUG: Command = Command {
@@ -43,7 +40,7 @@ fn pfdebug(call: &mut WriteCall<'_>) -> Outcome {
     match subcommand {
         _ if subcommand.is("GETREG") => {
             let mut registers = Registers::default();
-            registers.merge(hll, way())?;
+            registers.merge(hll, way(call.context))?;
             to_dense(&mut occupied)?;
             call.reply.array(registers.iter().len());
             registers.iter().for_each(|register| call.reply.integer(register.into()));
@@ -88,7 +85,7 @@ fn simd(call: &mut WriteCall<'_>) -> Outcome {
         _ if word.is("OFF") => (true, "disabled"),
         _ => return Err(errors::hyperloglog::NOT_ON_OR_OFF.into()),
     };
-    ONE_BY_ONE.store(off, Ordering::Relaxed);
+    call.context.instance.run.registers_one_by_one.store(off, Relaxed);
     call.reply.simple(answer);
     Ok(())
 }

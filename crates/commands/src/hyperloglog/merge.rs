@@ -42,7 +42,7 @@ fn merge(call: &mut WriteCall<'_>, scratch: &mut Scratch) -> Outcome {
         let key = call.key(position);
         let found = match call.keys.modify(key)? {
             Slot::Occupied(occupied) => {
-                scratch.registers.merge(open(&occupied)?, debug::way())?;
+                scratch.registers.merge(open(&occupied)?, debug::way(call.context))?;
                 true
             }
             Slot::Vacant(_) => false,

@@ -53,8 +53,8 @@ pub(crate) fn is_configured(settings: &Settings) -> bool {
     storage.device != StorageDevice::File || !storage.directories.is_empty() || !storage.object_url.is_empty()
 }
 
-/// Refuses settings with which the storage cannot work. It opens and makes nothing.
-pub(crate) fn check(settings: &Settings) -> Result<(), String> {
+/// Refuses settings with which the storage cannot work; their relative paths begin at `base`. It opens and makes nothing.
+pub(crate) fn check(settings: &Settings, base: &Path) -> Result<(), String> {
     let storage = &settings.storage;
     check_budget(settings)?;
     if storage.directory_bytes != 0 && storage.directories.is_empty() {
@@ -62,7 +62,7 @@ pub(crate) fn check(settings: &Settings) -> Result<(), String> {
     }
     let mut known: Vec<PathBuf> = Vec::new();
     for directory in &storage.directories {
-        let path = resolved(Path::new(directory));
+        let path = resolved(&base.join(directory));
         if known.contains(&path) {
             return Err(format!("storage-dir names '{directory}' twice"));
         }
@@ -102,16 +102,17 @@ pub(crate) fn check_budget(settings: &Settings) -> Result<(), String> {
     ))
 }
 
-/// Opens what `storage-dir`, `storage-device` and `storage-object-url` ask for; nothing when they ask for nothing.
+/// Opens what `storage-dir`, `storage-device` and `storage-object-url` ask for; nothing when they ask for nothing. Relative paths
+/// begin at `base`.
 ///
 /// # Errors
 /// When a directory or the object storage cannot be used.
-pub(crate) fn open(settings: &Settings) -> io::Result<Opened> {
+pub(crate) fn open(settings: &Settings, base: &Path) -> io::Result<Opened> {
     let mut objects = objects::Watch::default();
     let health = Arc::new(Health::default());
     let quota = Some(settings.storage.directory_bytes).filter(|bytes| *bytes != 0).map(Quota::new);
     let mut make = |part| -> io::Result<Option<Arc<dyn Device>>> {
-        let local = local(settings, part)?;
+        let local = local(settings, base, part)?;
         let device = if !settings.storage.object_url.is_empty() {
             Some(objects.below(local, settings, part)?)
         } else if let (Some(device), Some(quota)) = (&local, &quota) {
@@ -151,25 +152,25 @@ impl Watch {
 }
 
 /// The device of this machine, if there is one.
-fn local(settings: &Settings, part: Part) -> io::Result<Option<Arc<dyn Device>>> {
+fn local(settings: &Settings, base: &Path, part: Part) -> io::Result<Option<Arc<dyn Device>>> {
     let storage = &settings.storage;
     let device: Arc<dyn Device> = match storage.device {
         StorageDevice::File if storage.directories.is_empty() => return Ok(None),
-        StorageDevice::File => files(settings, part)?,
+        StorageDevice::File => files(settings, base, part)?,
         StorageDevice::Memory => Arc::new(MemoryDevice::new()),
         StorageDevice::Null => Arc::new(NullDevice),
         StorageDevice::Faulty => {
             let sound: Arc<dyn Device> =
-                if storage.directories.is_empty() { Arc::new(MemoryDevice::new()) } else { files(settings, part)? };
+                if storage.directories.is_empty() { Arc::new(MemoryDevice::new()) } else { files(settings, base, part)? };
             Arc::new(FaultyDevice::new(sound, storage.fault_seed, faults(&storage.faults)?))
         }
     };
     Ok(Some(device))
 }
 
-fn files(settings: &Settings, part: Part) -> io::Result<Arc<dyn Device>> {
+fn files(settings: &Settings, base: &Path, part: Part) -> io::Result<Arc<dyn Device>> {
     let directories: Vec<PathBuf> =
-        settings.storage.directories.iter().map(|directory| Path::new(directory).join(part.name())).collect();
+        settings.storage.directories.iter().map(|directory| base.join(directory).join(part.name())).collect();
     for directory in &directories {
         almandine_io::files::make_directories(directory).map_err(|error| {
             io::Error::new(error.kind(), format!("storage-dir: cannot create '{}': {error}", directory.display()))

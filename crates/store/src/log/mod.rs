@@ -29,7 +29,8 @@ pub(crate) const PAGE_BYTES: usize = HUGE_PAGE_BYTES;
 /// Words of a page.
 pub(crate) const PAGE_WORDS: u64 = (PAGE_BYTES / WORD) as u64;
 /// Bytes of a chunk: what a session takes from the tail at once. The end that a large record does not fit into is lost until
-/// its page is evacuated, so a chunk is many times the largest record. In a build for simulations, whose pages are small, it is one.
+/// its page is evacuated, so a chunk is many times the largest record. In a build for simulations, whose pages are small, a page
+/// is one chunk.
 pub(crate) const CHUNK_BYTES: usize = if HAS_SMALL_PAGES { PAGE_BYTES } else { 256 * 1024 };
 const HAS_SMALL_PAGES: bool = PAGE_BYTES < 256 * 1024;
 pub(crate) const CHUNK_WORDS: u64 = (CHUNK_BYTES / WORD) as u64;

@@ -172,6 +172,11 @@ impl PageTable {
         self.resident.fetch_sub(1, Ordering::Relaxed);
     }
 
+    /// Numbers of all pages that are in memory.
+    pub(crate) fn all(&self) -> impl Iterator<Item = u64> + '_ {
+        self.places.iter().map(|place| place.load(Ordering::Acquire)).filter(|word| *word != VACANT).map(|word| word >> STATE_BITS)
+    }
+
     /// Numbers of the open pages.
     pub(crate) fn open_pages(&self) -> impl Iterator<Item = u64> + '_ {
         self.places

@@ -5,29 +5,43 @@
 //! APPEND to one costs what it appends. An object with another holder is changed as a snapshot of it, made in constant time.
 //!
 //! A value that no record holds any more may still be on its way to a client. It is in the memory, so it counts
-//! ([`outliving_bytes`]), but only then: while a record holds it, it counts as the record's.
+//! ([`Outliving`]), but only then: while a record holds it, it counts as the record's.
 
 use almandine_base::object::Object;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 /// Bytes of bookkeeping per heap value: the reference counts and the vector's header, with the allocator's rounding.
 const OVERHEAD_BYTES: usize = 64;
 
-/// Bytes of all values of the process that have a holder, but no record.
-static OUTLIVING: AtomicU64 = AtomicU64::new(0);
-/// Of these, those of objects: they are short-lived, as snapshots that are being written, and values that were read for one
-/// command.
-static OUTLIVING_OBJECTS: AtomicU64 = AtomicU64::new(0);
-
-/// Bytes of values that readers hold and no record does. Of the whole process: a value does not know its store.
-pub(crate) fn outliving_bytes() -> u64 {
-    OUTLIVING.load(Ordering::Relaxed)
+/// Bytes of a store's values that have a holder, but no record.
+#[derive(Default)]
+pub(crate) struct Outliving {
+    all: AtomicU64,
+    /// Of these, those of objects: they are short-lived, as snapshots that are being written, and values that were read for one
+    /// command.
+    objects: AtomicU64,
 }
 
-/// Of these, bytes of objects.
-pub(crate) fn outliving_object_bytes() -> u64 {
-    OUTLIVING_OBJECTS.load(Ordering::Relaxed)
+impl Outliving {
+    /// Bytes of values that readers hold and no record does.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.all.load(Ordering::Relaxed)
+    }
+
+    /// Of these, bytes of objects.
+    pub(crate) fn object_bytes(&self) -> u64 {
+        self.objects.load(Ordering::Relaxed)
+    }
+
+    /// Counts bytes that came and went.
+    fn count(&self, is_object: bool, came: usize, went: usize) {
+        for count in [Some(&self.all), is_object.then_some(&self.objects)].into_iter().flatten() {
+            count.fetch_add(came as u64, Ordering::Relaxed);
+            let before = count.fetch_sub(went as u64, Ordering::Relaxed);
+            debug_assert!(before >= went as u64, "what goes was counted");
+        }
+    }
 }
 
 /// What a heap value is.
@@ -46,8 +60,10 @@ pub struct HeapValue {
     body: Body,
     /// Records that hold it; a copy of a record holds it, too.
     records: AtomicU32,
-    /// What of it is in [`OUTLIVING`]. Changed where the last record's reference is taken or a new one is given.
+    /// What of it is in the store's [`Outliving`]. Changed where the last record's reference is taken or a new one is given.
     outliving: AtomicUsize,
+    /// The store's count, a counted reference; null until the value has come to a store.
+    store: AtomicPtr<Outliving>,
 }
 
 impl std::fmt::Debug for HeapValue {
@@ -71,7 +87,7 @@ pub type SharedValue = Arc<HeapValue>;
 
 impl HeapValue {
     fn of(body: Body) -> Self {
-        Self { body, records: AtomicU32::new(0), outliving: AtomicUsize::new(0) }
+        Self { body, records: AtomicU32::new(0), outliving: AtomicUsize::new(0), store: AtomicPtr::default() }
     }
 
     /// A string that no record holds yet.
@@ -154,9 +170,28 @@ impl HeapValue {
         }
     }
 
-    /// Counts by itself until a record holds it.
-    pub(crate) fn count_until_held(&self) {
+    /// Comes to the store that counts in `outliving`, and stays its own.
+    fn come_to(&self, outliving: &Arc<Outliving>) {
+        if self.store.load(Ordering::Relaxed).is_null() {
+            let own = Arc::into_raw(Arc::clone(outliving)).cast_mut();
+            let first = self.store.compare_exchange(std::ptr::null_mut(), own, Ordering::AcqRel, Ordering::Relaxed);
+            if first.is_err() {
+                // SAFETY: the reference that was made above, and that no other thread has seen.
+                drop(unsafe { Arc::from_raw(own) });
+            }
+        }
+    }
+
+    /// The count of its store.
+    fn store(&self) -> Option<&Outliving> {
+        // SAFETY: null, or a counted reference that the value keeps while it lives.
+        unsafe { self.store.load(Ordering::Acquire).as_ref() }
+    }
+
+    /// Counts by itself, in `outliving`, until a record holds it.
+    pub(crate) fn count_until_held(&self, outliving: &Arc<Outliving>) {
         debug_assert_eq!(self.records.load(Ordering::Relaxed), 0, "no record holds it yet");
+        self.come_to(outliving);
         self.count_outliving(self.memory_bytes());
     }
 
@@ -167,28 +202,28 @@ impl HeapValue {
 
     fn count_outliving(&self, bytes: usize) {
         let before = self.outliving.swap(bytes, Ordering::Relaxed);
-        count_outliving(self.as_object().is_some(), bytes, before);
-    }
-}
-
-/// Counts bytes that came and went.
-fn count_outliving(is_object: bool, came: usize, went: usize) {
-    for count in [Some(&OUTLIVING), is_object.then_some(&OUTLIVING_OBJECTS)].into_iter().flatten() {
-        count.fetch_add(came as u64, Ordering::Relaxed);
-        let before = count.fetch_sub(went as u64, Ordering::Relaxed);
-        debug_assert!(before >= went as u64, "what goes was counted");
+        debug_assert!(bytes == 0 || self.store().is_some(), "what counts has a store");
+        if let Some(store) = self.store() {
+            store.count(self.as_object().is_some(), bytes, before);
+        }
     }
 }
 
 impl Drop for HeapValue {
     fn drop(&mut self) {
         debug_assert_eq!(*self.records.get_mut(), 0, "a value lives as long as a record holds it");
-        count_outliving(self.as_object().is_some(), 0, *self.outliving.get_mut());
+        let store = *self.store.get_mut();
+        if !store.is_null() {
+            // SAFETY: the reference that `come_to` made, given up once.
+            let store = unsafe { Arc::from_raw(store) };
+            store.count(self.as_object().is_some(), 0, *self.outliving.get_mut());
+        }
     }
 }
 
-/// Turns a reference into the number that a record holds.
-pub(crate) fn into_handle(value: SharedValue) -> u64 {
+/// Turns a reference into the number that a record holds, of the store that counts in `outliving`.
+pub(crate) fn into_handle(value: SharedValue, outliving: &Arc<Outliving>) -> u64 {
+    value.come_to(outliving);
     value.records.fetch_add(1, Ordering::Relaxed);
     if value.outliving.load(Ordering::Relaxed) != 0 {
         value.count_outliving(0);
@@ -243,14 +278,14 @@ pub(crate) unsafe fn value<'r>(handle: u64) -> &'r HeapValue {
 /// # Safety
 /// The handle came from [`into_handle`], and the caller holds the exclusive latch of its record's bucket for as long as the
 /// reference lives.
-pub(crate) unsafe fn unique<'r>(handle: &mut u64) -> &'r mut HeapValue {
+pub(crate) unsafe fn unique<'r>(handle: &mut u64, outliving: &Arc<Outliving>) -> &'r mut HeapValue {
     debug_assert_ne!(*handle, 0, "a handle is an address");
     // SAFETY: the latch is exclusive, so the record's reference is ours to look at; it stays the record's.
     let mut held = std::mem::ManuallyDrop::new(unsafe { Arc::from_raw(*handle as usize as *const HeapValue) });
     if Arc::get_mut(&mut held).is_none() {
         // SAFETY: as above; the record gives its reference up here, and gets the new one.
         let shared = unsafe { from_handle(*handle) };
-        *handle = into_handle(Arc::new(shared.duplicate()));
+        *handle = into_handle(Arc::new(shared.duplicate()), outliving);
     }
     // SAFETY: the count is one, the record's, and no thread can share the value without the latch.
     unsafe { &mut *(*handle as usize as *mut HeapValue) }
@@ -290,22 +325,40 @@ mod tests {
 
     #[test]
     fn a_value_counts_by_itself_only_while_readers_hold_it_and_no_record_does() {
-        let value = Arc::new(HeapValue::string(vec![1; 100 << 20]));
-        let (first, second) = (into_handle(value.clone()), into_handle(value.clone()));
-        assert!(outliving_bytes() < 100 * MIB);
+        let outliving = Arc::new(Outliving::default());
+        let value = Arc::new(HeapValue::string(vec![1; 1 << 20]));
+        let (first, second) = (into_handle(value.clone(), &outliving), into_handle(value.clone(), &outliving));
+        assert_eq!(outliving.bytes(), 0);
         // SAFETY: both handles are from above, and each is given up once.
         unsafe {
             drop(from_handle(first));
-            assert!(outliving_bytes() < 100 * MIB, "the other record holds it");
+            assert_eq!(outliving.bytes(), 0, "the other record holds it");
             drop(from_handle(second));
         }
-        assert!(outliving_bytes() >= 100 * MIB, "a reader holds it");
-        let again = into_handle(value.clone());
-        assert!(outliving_bytes() < 100 * MIB, "a record has it again");
+        assert!(outliving.bytes() >= MIB, "a reader holds it");
+        let again = into_handle(value.clone(), &outliving);
+        assert_eq!(outliving.bytes(), 0, "a record has it again");
         // SAFETY: as above.
         unsafe { drop(from_handle(again)) };
-        assert!(outliving_bytes() >= 100 * MIB);
+        assert!(outliving.bytes() >= MIB);
         drop(value);
-        assert!(outliving_bytes() < 100 * MIB, "nobody holds it");
+        assert_eq!(outliving.bytes(), 0, "nobody holds it");
+    }
+
+    #[test]
+    fn a_value_counts_in_its_own_store_and_may_outlive_it() {
+        let (one, other) = (Arc::new(Outliving::default()), Arc::new(Outliving::default()));
+        let value = Arc::new(HeapValue::string(vec![1; 1000]));
+        let mut handle = into_handle(value.clone(), &one);
+        // SAFETY: the handle is from above; this thread is the only one.
+        unsafe { unique(&mut handle, &one) };
+        assert!(one.bytes() >= 1000, "the record has a copy, the reader the value");
+        // SAFETY: the handle is the record's, and given up once.
+        drop(unsafe { from_handle(handle) });
+        let left = Arc::downgrade(&one);
+        drop(one);
+        assert_eq!((other.bytes(), left.upgrade().is_some()), (0, true));
+        drop(value);
+        assert!(left.upgrade().is_none(), "with the last value");
     }
 }

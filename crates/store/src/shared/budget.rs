@@ -5,7 +5,6 @@ use crate::evict::{EvictionOrder, EvictionPolicy};
 use crate::log::{PAGE_BYTES, PAGES_AHEAD};
 use crate::memory::MemoryUse;
 use crate::record::WORD;
-use crate::record::heap::{outliving_bytes, outliving_object_bytes};
 use crate::tier::Tier;
 use crate::tier::read::room::Admitted;
 use almandine_io::memory;
@@ -17,6 +16,7 @@ const HEADROOM_SHARE: u64 = 256;
 impl Shared {
     pub(crate) fn memory(&self) -> MemoryUse {
         let totals = self.counters.totals();
+        let outliving = self.background.garbage.outliving();
         let words = |words: i64| words.max(0) as u64 * WORD as u64;
         MemoryUse {
             index_bytes: self.index.memory_bytes(),
@@ -28,8 +28,8 @@ impl Shared {
             tier_bytes: self.tier.as_ref().map_or(0, Tier::memory_bytes),
             ghost_bytes: self.eviction.ghosts.memory_bytes(),
             external_bytes: self.budget.external_bytes.get().map_or(0, |bytes| bytes())
-                + outliving_bytes().saturating_sub(outliving_object_bytes()),
-            staged_bytes: self.tier.as_ref().map_or(0, |tier| tier.staging.bytes()) + outliving_object_bytes(),
+                + outliving.bytes().saturating_sub(outliving.object_bytes()),
+            staged_bytes: self.tier.as_ref().map_or(0, |tier| tier.staging.bytes()) + outliving.object_bytes(),
             garbage_bytes: self.background.garbage.bytes(),
         }
     }

@@ -1,6 +1,6 @@
 //! Large values without a holder, on their way to be freed in the background, a part at a time.
 
-use crate::record::heap::{HeapValue, SharedValue};
+use crate::record::heap::{HeapValue, Outliving, SharedValue};
 use almandine_io::thread::Waker;
 use crossbeam_queue::SegQueue;
 use std::sync::Arc;
@@ -20,13 +20,27 @@ pub(crate) struct Garbage {
     /// Values that have come, and those of them that are freed.
     begun: AtomicU64,
     ended: AtomicU64,
+    /// Values that are held by readers alone: they are not here yet.
+    outliving: Arc<Outliving>,
     /// Wakes the thread that frees them.
     waker: Arc<Waker>,
 }
 
 impl Garbage {
     pub(crate) fn new(waker: Arc<Waker>) -> Self {
-        Self { values: SegQueue::new(), bytes: AtomicU64::new(0), begun: AtomicU64::new(0), ended: AtomicU64::new(0), waker }
+        Self {
+            values: SegQueue::new(),
+            bytes: AtomicU64::new(0),
+            begun: AtomicU64::new(0),
+            ended: AtomicU64::new(0),
+            outliving: Arc::default(),
+            waker,
+        }
+    }
+
+    /// The count of values that readers hold and no record does.
+    pub(crate) fn outliving(&self) -> &Arc<Outliving> {
+        &self.outliving
     }
 
     /// Bytes of the values.

@@ -1,7 +1,7 @@
 //! Records by their keys: whose a record is, and what its key's hash is.
 
 use super::Shared;
-use crate::record::heap::HeapKey;
+use crate::record::heap::{self, HeapKey};
 use crate::record::key::Key;
 use crate::record::{Header, Record};
 
@@ -52,6 +52,31 @@ impl Shared {
             let record = unsafe { self.log.record(address) };
             self.hash_of(record, record.header())
         })
+    }
+
+    /// Frees what records hold on the heap, for a store that ends without sessions. Their handles are not looked at again.
+    pub(crate) fn drop_heavy(&mut self) {
+        self.epoch.drain();
+        let counted = self.counters.totals().heap_bytes;
+        let mut bytes = 0;
+        if counted != 0 {
+            for page in self.log.pages.all() {
+                // SAFETY: no session is left that could read, write or release the page, and each record gives its handles up here.
+                unsafe {
+                    self.log.walk_page(page, |_, record, header| {
+                        if header.has(Header::HEAP_VALUE) {
+                            let value = heap::from_handle(record.value_handle(header));
+                            bytes += value.memory_bytes() as i64;
+                        }
+                        if header.has(Header::HEAP_KEY) {
+                            bytes += HeapKey::bytes(record.key_handle()).len() as i64;
+                            HeapKey::free(record.key_handle());
+                        }
+                    });
+                }
+            }
+        }
+        debug_assert_eq!(bytes, counted, "what is on the heap is counted");
     }
 
     /// The hash of a record's key.

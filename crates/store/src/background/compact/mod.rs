@@ -337,7 +337,7 @@ pub(super) fn move_to_tail(session: &mut Session, store: &Shared, tier: &Tier, f
         // SAFETY: the record is staged, or cached and under its latch; either way it has its reference.
         let value = unsafe { heap::share(from.value_handle(from_header)) };
         add(&store.thread(&session.local).heap_bytes, value.memory_bytes() as i64);
-        copy.set_value_handle(copy.header(), heap::into_handle(value));
+        copy.set_value_handle(copy.header(), heap::into_handle(value, store.background.garbage.outliving()));
     }
     if from_header.has(Header::HEAP_KEY) {
         let key = store.key_of(from, from_header);

@@ -94,7 +94,7 @@ fn own_heap_value(store: &Shared, local: &ThreadState, record: Record, header: H
         // SAFETY: the bucket latch is held (or the record is staged and ours), so the record has its reference.
         let value = unsafe { heap::share(record.value_handle(header)) };
         add(&store.thread(local).heap_bytes, value.memory_bytes() as i64);
-        copy.set_value_handle(copy.header(), heap::into_handle(value));
+        copy.set_value_handle(copy.header(), heap::into_handle(value, store.background.garbage.outliving()));
     }
 }
 

@@ -358,7 +358,7 @@ impl Guard<'_> {
         let value = match payload {
             Payload::Inline(bytes) => bytes,
             Payload::Heap(value) => {
-                handle_bytes = heap::into_handle(value).to_ne_bytes();
+                handle_bytes = heap::into_handle(value, self.store.background.garbage.outliving()).to_ne_bytes();
                 &handle_bytes[..]
             }
         };

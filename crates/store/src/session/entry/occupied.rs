@@ -431,7 +431,10 @@ impl<'s> Occupied<'s> {
         let before = self.record.value_handle(self.header);
         let mut handle = before;
         // SAFETY: the exclusive latch is ours, and the record gets the handle back below.
-        let (bytes, value) = unsafe { (heap::value(before).memory_bytes() as i64, heap::unique(&mut handle)) };
+        let (bytes, value) = unsafe {
+            let bytes = heap::value(before).memory_bytes() as i64;
+            (bytes, heap::unique(&mut handle, self.guard.store.background.garbage.outliving()))
+        };
         if handle != before {
             self.record.set_value_handle(self.header, handle);
         }

@@ -301,7 +301,7 @@ impl Stage {
                 match &mut room {
                     None => self.bytes += value.memory_bytes(),
                     Some(room) => {
-                        value.count_until_held();
+                        value.count_until_held(garbage.outliving());
                         room.settle();
                     }
                 }

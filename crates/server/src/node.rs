@@ -1,0 +1,281 @@
+//! One server, without what belongs to its process: signals, the log, the process' title, the pid file.
+//!
+//! A process may have several nodes. They share nothing but what `docs/simulation.md` lists.
+
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use almandine_base::limits::STORE_THREADS_MAX;
+use almandine_config::choices::IoBackend;
+use almandine_config::{Config, SetError, Settings};
+use almandine_handler::Table;
+use almandine_instance::{Build, Instance, Mailbox, Message, ShutdownRequest};
+use almandine_io::entropy;
+use almandine_io::reactor::{self, Choice, Kind};
+use almandine_keyspace::{Keyspace, Storage};
+use almandine_net::{Handle, Limits};
+
+use crate::background::Control;
+use crate::listeners::Listeners;
+use crate::network::Network;
+use crate::workers::Workers;
+use crate::{apply, background, commands, startup, storage, users, workers};
+
+/// The global allocator's name.
+const ALLOCATOR: &str = if cfg!(feature = "jemalloc") { "jemalloc" } else { "mimalloc" };
+
+/// The process that a node runs in, as far as settings concern it. By default they do not.
+pub(crate) trait Host: Send + Sync {
+    /// Where relative paths of the settings begin; empty for the working directory of the process.
+    fn directory(&self, settings: &Settings) -> PathBuf {
+        PathBuf::from(&settings.process.dir)
+    }
+
+    /// Makes changed settings effective that the system may refuse.
+    ///
+    /// # Errors
+    /// When it does.
+    fn prepare(&self, settings: &Settings) -> Result<(), SetError> {
+        let _ = settings;
+        Ok(())
+    }
+
+    /// Makes the others effective.
+    fn commit(&self, settings: &Settings) {
+        let _ = settings;
+    }
+}
+
+/// The process of another program, which settings of a node do not change.
+struct Guest;
+
+impl Host for Guest {}
+
+/// A running server.
+pub struct Node {
+    instance: Arc<Instance>,
+    table: &'static Table,
+    network: Arc<Network>,
+    handle: Handle<Message>,
+    reactor: Kind,
+    /// None once the node is stopped.
+    control: Option<Control>,
+}
+
+impl Node {
+    /// Starts a node that serves by the time this returns.
+    ///
+    /// # Errors
+    /// When the configuration cannot be followed, or the system refuses what it takes.
+    pub fn start(config: Config) -> io::Result<Self> {
+        let node = Self::open(config, Arc::new(Guest))?;
+        node.serve()?;
+        Ok(node)
+    }
+
+    /// Puts a node together. It listens, and answers no client before [`Node::serve`].
+    pub(crate) fn open(config: Config, host: Arc<dyn Host>) -> io::Result<Self> {
+        let snapshot = config.snapshot();
+        let settings = &snapshot.settings;
+        let directory = host.directory(settings);
+        storage::check(settings, &directory).map_err(io::Error::other)?;
+        let table = follow_directives(&config)?;
+        let acl = users::load(&config, table, &directory)?;
+        let storage::Opened { storage, health, watch } = storage::open(settings, &directory)?;
+        let (workers, active) = (workers::most(settings), workers::wanted(settings));
+        let keyspace = Keyspace::open(keyspace_options(settings, workers, storage))?;
+        apply::set_eviction(settings, &keyspace);
+        apply::set_storage(settings, &keyspace);
+        keyspace.listeners().tell_events(settings.observe.keyspace_events);
+        let limits = apply::limits(settings);
+        let selected = reactor::select(backend(settings.engine.io_backend))?;
+        if let Some(reason) = &selected.reason {
+            tracing::info!("Using epoll: {reason}");
+        }
+        let listeners = Listeners::default().following(&settings.network, &directory).map_err(|failure| failure.error)?;
+        if listeners.endpoints().next().is_none() {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "configured to not listen anywhere, exiting"));
+        }
+        let endpoints = listeners.endpoints().map(Arc::clone).collect();
+        let options = almandine_net::Options { workers, active, reactor: selected.kind, endpoints, limits: Arc::clone(&limits) };
+        let (handle, seats) = almandine_net::open::<Message>(options)?;
+        let instance = Arc::new(Instance::new(config, keyspace, workers, acl, run_id()));
+        connect(&instance, &handle, workers);
+        instance.gauges.storage.install(health);
+        instance.install_build(Build { allocator: ALLOCATOR, reactor: selected.kind.name() });
+        let control = background::start(Arc::clone(&instance), handle.clone(), watch)?;
+        let workers = Workers::new(seats, handle.clone(), &instance, table, settings.engine.pin_workers);
+        let network = Arc::new(Network::new(handle.clone(), workers, listeners, settings.clone()));
+        follow_changes(&instance, &network, limits, host);
+        Ok(Self { instance, table, network, handle, reactor: selected.kind, control: Some(control) })
+    }
+
+    /// Begins to serve.
+    ///
+    /// # Errors
+    /// When the system has no more threads or descriptors.
+    pub(crate) fn serve(&self) -> io::Result<()> {
+        let snapshot = self.instance.config.snapshot();
+        startup::announce(&snapshot.settings, workers::wanted(&snapshot.settings), self.reactor);
+        // The sockets listen, and clients wait for a worker: a client that is answered finds this in the log.
+        self.network.announce();
+        self.network.start()
+    }
+
+    /// What its sessions share.
+    #[must_use]
+    pub fn instance(&self) -> &Arc<Instance> {
+        &self.instance
+    }
+
+    /// Its commands.
+    #[must_use]
+    pub fn commands(&self) -> &'static Table {
+        self.table
+    }
+
+    /// Waits until its end is asked for: by SHUTDOWN, a worker that fails, or the process.
+    pub fn wait(&self) {
+        let _ = self.instance.shutdown.wait();
+    }
+
+    /// Closes all connections and ends all threads. The data goes with the last reference to the instance.
+    ///
+    /// # Errors
+    /// When a worker has failed.
+    pub fn stop(mut self) -> io::Result<()> {
+        self.end()
+    }
+
+    fn end(&mut self) -> io::Result<()> {
+        let Some(control) = self.control.take() else { return Ok(()) };
+        // The first request stands, where there was one.
+        self.instance.shutdown.request(ShutdownRequest::default());
+        if self.instance.shutdown.wait().save != Some(false) {
+            startup::warn_of_loss(&self.instance.keyspace);
+        }
+        tracing::warn!("Shutdown requested: closing {} connections", self.instance.clients.connected());
+        self.handle.stop();
+        let outcome = self.network.join();
+        control.join();
+        outcome
+    }
+}
+
+impl Drop for Node {
+    fn drop(&mut self) {
+        // A worker's failure is in the log.
+        let _ = self.end();
+    }
+}
+
+/// The lines of the file that are no parameters, users apart. What cannot be followed is refused.
+pub(crate) fn follow_directives(config: &Config) -> io::Result<&'static Table> {
+    let fault = |text: String| io::Error::new(io::ErrorKind::InvalidInput, text);
+    let mut renames = Vec::new();
+    for directive in config.directives() {
+        let words: Vec<&str> = directive.words.iter().map(String::as_str).collect();
+        match (directive.name, words.as_slice()) {
+            ("rename-command", [old, new]) => renames.push((*old, *new)),
+            // See `users`.
+            ("user", _) => {}
+            (name, words) => {
+                let subject = words.first().unwrap_or(&"");
+                return Err(fault(format!("'{name} {subject}' in the configuration file is not supported yet")));
+            }
+        }
+    }
+    commands::table(&renames).map_err(fault)
+}
+
+/// Tells the instance what the store and the network say, and the store what counts as memory beside it.
+fn connect(instance: &Arc<Instance>, handle: &Handle<Message>, workers: usize) {
+    instance.workers.install((0..workers).map(|worker| mailbox(handle, worker)).collect());
+    instance.tracking.follow_changes();
+    instance.publish_events();
+    instance.follow_lost_keys();
+    // The instance holds the store, so the store must not hold the instance.
+    let waiting = Arc::downgrade(instance);
+    instance.keyspace.listeners().on_stall_end(move || {
+        if let Some(instance) = waiting.upgrade() {
+            instance.workers.broadcast(&Message::StallEnd);
+        }
+    });
+    background::count_connections(instance, handle.clone());
+    background::count_buffers(instance, handle.clone());
+}
+
+/// Has CONFIG SET make changes effective.
+fn follow_changes(instance: &Instance, network: &Arc<Network>, limits: Arc<Limits>, host: Arc<dyn Host>) {
+    let (keyspace, network) = (Arc::clone(&instance.keyspace), Arc::clone(network));
+    instance.install_applier(Box::new(move |settings, changed| {
+        apply::apply(settings, &limits, &keyspace, &network, &*host)?;
+        startup::warn_without_effect(changed.iter().copied().filter(|parameter| !parameter.effective));
+        Ok(())
+    }));
+}
+
+fn keyspace_options(settings: &Settings, workers: usize, storage: Option<Storage>) -> almandine_keyspace::Options {
+    let engine = &settings.engine;
+    // Of a bucket of 64 bytes seven entries are keys.
+    let keys_expected = (engine.index_bytes as u64 / 64) * 7;
+    let store = almandine_store::Options {
+        // Beside the workers: the store's own threads and a reserve for control work.
+        sessions_max: (workers + 4).min(STORE_THREADS_MAX),
+        keys_expected,
+        seed: entropy::seed(),
+        mutable_fraction: f64::from(engine.log_mutable_percent) / 100.0,
+        free_fraction_max: f64::from(engine.compaction_garbage_percent) / 100.0,
+        storage,
+        ..almandine_store::Options::default()
+    };
+    almandine_keyspace::Options { databases: settings.process.databases, maxmemory: settings.memory.maxmemory, store }
+}
+
+fn backend(choice: IoBackend) -> Choice {
+    match choice {
+        IoBackend::Auto => Choice::Auto,
+        IoBackend::IoUring => Choice::Only(Kind::Uring),
+        IoBackend::Epoll => Choice::Only(Kind::Epoll),
+    }
+}
+
+/// 40 hexadecimal digits.
+fn run_id() -> String {
+    let id: String = (0..3).map(|_| format!("{:016x}", entropy::seed())).collect();
+    id[..40].to_owned()
+}
+
+/// A worker's mailbox, as the instance knows it.
+struct WorkerMailbox {
+    network: Handle<Message>,
+    worker: usize,
+}
+
+impl Mailbox for WorkerMailbox {
+    fn send(&self, message: Message) -> bool {
+        match message {
+            Message::Push(client, ref bytes) => {
+                let bytes = bytes.len();
+                self.network.push(self.worker, client, message, bytes)
+            }
+            Message::Invalidate { client, ref keys, .. } => {
+                let bytes = keys.as_ref().map_or(0, |keys| keys.len());
+                self.network.push(self.worker, client, message, bytes)
+            }
+            Message::Publish(ref publication) => {
+                let bytes = publication.bytes();
+                self.network.try_send(self.worker, message, bytes)
+            }
+            message => {
+                self.network.send(self.worker, message);
+                true
+            }
+        }
+    }
+}
+
+fn mailbox(network: &Handle<Message>, worker: usize) -> Arc<dyn Mailbox> {
+    Arc::new(WorkerMailbox { network: network.clone(), worker })
+}
