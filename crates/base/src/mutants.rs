@@ -3,7 +3,8 @@
 //! [`step!`](crate::step) stands around such a step. It expands to the step alone, except in a crate that is built with the
 //! feature `mutants` or for the model checker (`cfg(loom)`). With the feature, `ALMANDINE_MUTANT` names the steps that a process
 //! leaves out; under the model checker, `choose` the one that the models of a thread leave out. `docs/HACKING.md` says how to run
-//! them. In a simulation each step is a point (see [`crate::points`]), and the simulation says which steps it leaves out.
+//! them. In a simulation each step is a point (see [`crate::points`]), and the simulation says which steps a crate with
+//! the feature leaves out.
 
 /// Performs a step, unless a mutant leaves it out.
 ///
@@ -29,17 +30,8 @@ macro_rules! step {
             next
         })
     };
-    ($name:ident, $step:expr, else $other:expr) => {
-        $crate::step_or!($name, $step, $other)
-    };
-}
-
-/// The step, or what a mutant does instead.
-#[cfg(not(feature = "sim"))]
-#[doc(hidden)]
-#[macro_export]
-macro_rules! step_or {
-    ($name:ident, $step:expr, $other:expr) => {{
+    ($name:ident, $step:expr, else $other:expr) => {{
+        $crate::points::point(stringify!($name));
         #[cfg(any(feature = "mutants", loom))]
         {
             if $crate::mutants::leaves_out($crate::mutants::Mutant::$name) { $other } else { $step }
@@ -48,17 +40,6 @@ macro_rules! step_or {
         {
             $step
         }
-    }};
-}
-
-/// The step, or what a mutant does instead, as the simulation says.
-#[cfg(feature = "sim")]
-#[doc(hidden)]
-#[macro_export]
-macro_rules! step_or {
-    ($name:ident, $step:expr, $other:expr) => {{
-        $crate::points::point(stringify!($name));
-        if $crate::mutants::leaves_out($crate::mutants::Mutant::$name) { $other } else { $step }
     }};
 }
 

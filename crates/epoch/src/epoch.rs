@@ -39,6 +39,7 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::sync::Arc;
 
+use almandine_base::points::point;
 use almandine_base::step;
 use crossbeam_utils::CachePadded;
 
@@ -157,6 +158,7 @@ impl Epoch {
 
     /// Starts the next epoch and returns the one that ends: a tag for whatever the caller unlinked before.
     pub fn bump(&self) -> u64 {
+        point("bumps the epoch");
         let ended = self.current.fetch_add(1, Ordering::AcqRel);
         debug_assert!((FIRST..u64::MAX).contains(&ended), "epochs only grow");
         ended

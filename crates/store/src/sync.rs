@@ -1,6 +1,8 @@
 //! Atomics and spinning: the standard ones, or loom's when the model checker runs.
 
 #[cfg(not(loom))]
+use almandine_base::points::point;
+#[cfg(not(loom))]
 pub(crate) use almandine_io::sync::{Mutex, MutexGuard};
 #[cfg(loom)]
 pub(crate) use loom::sync::atomic::{AtomicU64, Ordering, fence};
@@ -27,6 +29,7 @@ impl Backoff {
 
     #[cfg(not(loom))]
     pub(crate) fn wait(&mut self) {
+        point("backs off");
         if self.0 < SPINS {
             for _ in 0..1 << self.0 {
                 std::hint::spin_loop();

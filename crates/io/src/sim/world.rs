@@ -15,7 +15,7 @@ use super::clock::WallClock;
 use super::disk::Disk;
 use super::net::{BlockingClient, Net};
 pub use super::node::{CrashKind, NodeId};
-use super::turn::{self, Schedule, SimThread, Turn};
+use super::turn::{self, Point, Schedule, SimThread, Turn};
 use crate::socket::Address;
 
 /// What the monotonic clock shows when a process of a machine that has just booted can begin.
@@ -74,6 +74,7 @@ pub fn connect(to: NodeId, address: &Address, timeout: Duration) -> io::Result<B
 /// None outside of a simulation.
 pub(crate) fn monotonic_ns() -> Option<u64> {
     let turn = turn::simulation()?;
+    turn::point(Point::Inner("reads the clock"));
     let boot_ns = current().map_or(0, |(world, node)| world.boot_ns(node));
     Some(turn.now_ns() - boot_ns + BOOTED_NS)
 }
@@ -82,6 +83,7 @@ pub(crate) fn monotonic_ns() -> Option<u64> {
 /// outside of a simulation.
 pub(crate) fn unix_ns() -> Option<u64> {
     let turn = turn::simulation()?;
+    turn::point(Point::Inner("reads the clock"));
     let unix_ns = match current() {
         Some((world, node)) => world.unix_ns(node),
         None => WallClock::default().unix_ns(turn.now_ns()),

@@ -11,6 +11,7 @@
 //! is waited for.
 
 use crate::key_table::{ByKey, Name, Named, shrink};
+use almandine_base::points::point;
 use almandine_base::steps;
 use almandine_io::sync::{Mutex, MutexGuard};
 use almandine_io::thread;
@@ -159,6 +160,7 @@ impl Waiter {
     /// touches those alone that are latched.
     #[must_use]
     pub fn begin_to_serve(&self) -> bool {
+        point("claims a waiter");
         loop {
             match self.state.compare_exchange(WAITING, SERVING, Ordering::AcqRel, Ordering::Acquire) {
                 Ok(_) => return true,
@@ -183,6 +185,7 @@ impl Waiter {
     /// Ends its wait without serving it: its time is up, its connection is gone, or CLIENT UNBLOCK names it.
     #[must_use]
     pub fn end(&self) -> EndOfWait {
+        point("ends a wait");
         match self.state.compare_exchange(WAITING, ENDED, Ordering::AcqRel, Ordering::Acquire) {
             Ok(_) => EndOfWait::Now,
             Err(SERVING) => EndOfWait::Serving,

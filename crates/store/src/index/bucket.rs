@@ -16,6 +16,7 @@
 use super::entry::{Entry, Tag};
 use crate::shared::written::{self, SharedLine};
 use crate::sync::{AtomicU64, Backoff, Ordering, fence};
+use almandine_base::points::point;
 
 /// Entries in the bucket's own cache line. The model checker gets by with fewer.
 pub(crate) const ENTRIES: usize = if cfg!(loom) { 1 } else { 7 };
@@ -159,6 +160,7 @@ impl Bucket {
     /// Whether everything read since `seen` belongs together. The fence keeps the reads before the second load.
     #[inline]
     pub(crate) fn validate(&self, seen: Seen) -> bool {
+        point("validates");
         debug_assert!(!seen.is_exclusive(), "INV-READ-1: what is read while a writer is inside is worth nothing");
         fence(Ordering::Acquire);
         let now = self.control.load(Ordering::Relaxed);
@@ -182,6 +184,7 @@ impl Bucket {
     /// Takes the exclusive latch.
     #[inline]
     pub(crate) fn lock_exclusive(&self) {
+        point("latches");
         if !self.try_lock_exclusive() {
             self.lock_exclusive_contended(|| false);
         }
@@ -200,6 +203,7 @@ impl Bucket {
     /// Takes one shared hold.
     #[inline]
     pub(crate) fn lock_shared(&self) {
+        point("latches shared");
         if !self.try_lock_shared() {
             self.lock_shared_contended(|| false);
         }
@@ -219,6 +223,7 @@ impl Bucket {
     /// Whether it has it.
     #[inline]
     pub(crate) fn lock_unless(&self, exclusive: bool, gives_up: impl FnMut() -> bool) -> bool {
+        point("latches a plan");
         let taken = if exclusive {
             self.try_lock_exclusive() || self.lock_exclusive_contended(gives_up)
         } else {
@@ -283,6 +288,7 @@ impl Bucket {
         let seen = self.control.load(Ordering::Relaxed);
         debug_assert!(seen & EXCLUSIVE != 0 && seen & SHARED_MASK == 0, "INV-LATCH-1: exclusive excludes shared");
         self.control.store((seen & !EXCLUSIVE).wrapping_add(VERSION_ONE), Ordering::Release);
+        point("unlatched");
     }
 
     /// Releases a shared hold. Nothing changed, so the version stays.
@@ -290,6 +296,7 @@ impl Bucket {
     pub(crate) fn unlock_shared(&self) {
         let before = self.control.fetch_sub(SHARED_ONE, Ordering::Release);
         debug_assert!(before & SHARED_MASK != 0, "INV-LATCH-1: a shared hold was taken");
+        point("unlatched");
     }
 
     /// The control word without any claim to consistency; for hints and for holders of the latch.

@@ -9,6 +9,7 @@ use super::{Entered, Index};
 use crate::failing;
 use crate::shared::written::{self, SharedLine};
 use crate::sync::{AtomicU64, Ordering};
+use almandine_base::points::point;
 
 /// Overflow buckets that an optimistic reader follows before it checks that it is not lost on recycled links.
 const HOPS_BETWEEN_CHECKS: usize = 16;
@@ -176,6 +177,7 @@ impl Index {
         );
         overflow.next.store(u64::from(first), Ordering::Relaxed);
         overflow.entries[0].store(entry.0, Ordering::Release);
+        point("links an overflow bucket");
         bucket.set_overflow(number);
         Ok(())
     }
@@ -205,6 +207,7 @@ impl Index {
         debug_assert!(last.is_some(), "INV-INDEX-3: the place that has room holds an entry until it is given back");
         if let Some(last) = last {
             position.0.store(last.load(Ordering::Relaxed), Ordering::Release);
+            point("moved an entry");
             last.store(0, Ordering::Release);
         }
     }

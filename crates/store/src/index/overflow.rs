@@ -7,6 +7,7 @@
 use super::bucket::OverflowBucket;
 use super::table::Table;
 use crate::sync::{AtomicU64, Ordering};
+use almandine_base::points::point;
 use crossbeam_utils::CachePadded;
 use std::io;
 
@@ -50,6 +51,7 @@ impl OverflowArea {
         while head as u32 != 0 {
             let next = self.at(head as u32).next.load(Ordering::Relaxed) as u32;
             let new = ((head >> 32).wrapping_add(1) << 32) | u64::from(next);
+            point("takes an overflow bucket");
             match self.free.compare_exchange_weak(head, new, Ordering::AcqRel, Ordering::Acquire) {
                 Ok(_) => {
                     self.free_count.fetch_sub(1, Ordering::Relaxed);
@@ -80,6 +82,7 @@ impl OverflowArea {
         loop {
             cell.next.store(u64::from(head as u32), Ordering::Relaxed);
             let new = ((head >> 32).wrapping_add(1) << 32) | u64::from(number);
+            point("gives an overflow bucket back");
             match self.free.compare_exchange_weak(head, new, Ordering::AcqRel, Ordering::Acquire) {
                 Ok(_) => return,
                 Err(current) => head = current,

@@ -8,6 +8,7 @@
 use super::entry::{Entry, Tag};
 use super::{BUCKETS_MIN, Index};
 use crate::sync::{AtomicU64, Ordering};
+use almandine_base::points::point;
 
 /// Overflow buckets that must be free for a step, so that rebuilding two buckets cannot run out of them.
 const HEADROOM: u64 = if cfg!(loom) { 2 } else { 1024 };
@@ -70,6 +71,7 @@ impl Resize {
             "INV-INDEX-2: a bucket beyond the count is empty"
         );
         index.clear(source);
+        point("splits a bucket");
         let mut short = [false; 2];
         for (entry, upper) in self.placed.drain(..) {
             short[usize::from(upper)] |= entry.is_short();
@@ -77,6 +79,7 @@ impl Resize {
         }
         index.bucket(source).set_short_tags(short[0]);
         index.bucket(buckets).set_short_tags(short[1]);
+        point("has split a bucket");
         index.buckets.store(buckets + 1, Ordering::Release);
         Resized::Done
     }
@@ -109,6 +112,7 @@ impl Resize {
         }
         index.bucket(target).set_short_tags(short);
         index.bucket(last).set_short_tags(false);
+        point("has merged a bucket");
         index.buckets.store(last, Ordering::Release);
         true
     }

@@ -18,6 +18,7 @@ pub(crate) mod page;
 use crate::record::{Header, Record, UNITS_MAX, WORD};
 use crate::shared::written::{self, SharedLine};
 use crate::sync::{AtomicU64, Ordering};
+use almandine_base::points::point;
 use almandine_io::memory::{HUGE_PAGE_BYTES, Reservation};
 use crossbeam_utils::CachePadded;
 pub(crate) use page::PageState;
@@ -147,6 +148,7 @@ impl Log {
     pub(crate) fn shift_head(&self, address: u64) {
         debug_assert!(address <= self.read_only(), "INV-TIER-1: head <= read_only");
         self.head.fetch_max(address, Ordering::AcqRel);
+        point("moved the head");
     }
 
     /// Lets the tail leave `page`, so that no chunk of it is handed out any more.
@@ -183,6 +185,7 @@ impl Log {
         for _ in 0..=self.pages.len() as u64 * CHUNKS_PER_PAGE {
             written::write(SharedLine::Tail);
             let chunk = self.tail.fetch_add(1, Ordering::AcqRel);
+            point("takes a chunk");
             let page = chunk / CHUNKS_PER_PAGE;
             if self.pages.is_open(page) || self.pages.open(page) {
                 self.pages.count_taken(page);

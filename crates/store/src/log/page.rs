@@ -12,6 +12,7 @@
 //! compactor sums them.
 
 use crate::sync::{AtomicU64, Ordering};
+use almandine_base::points::point;
 use almandine_io::memory::Reservation;
 use std::io;
 use std::sync::atomic::AtomicU32;
@@ -97,6 +98,7 @@ impl PageTable {
     /// Puts a page into its vacant place; true if it is open afterwards.
     pub(crate) fn open(&self, page: u64) -> bool {
         debug_assert_ne!(page, 0, "INV-LOG-1: the first page is never used");
+        point("opens a page");
         match self.place(page).compare_exchange(VACANT, page << STATE_BITS | OPEN, Ordering::AcqRel, Ordering::Acquire) {
             Ok(_) => {
                 self.resident.fetch_add(1, Ordering::Relaxed);
@@ -119,6 +121,7 @@ impl PageTable {
     /// A closing page is on the device now.
     pub(crate) fn mark_flushed(&self, page: u64) {
         debug_assert_eq!(self.state(page), PageState::Closing, "INV-TIER-1: closed, flushed, evicted");
+        point("has flushed a page");
         self.place(page).store(page << STATE_BITS | FLUSHED, Ordering::Release);
     }
 
@@ -139,6 +142,7 @@ impl PageTable {
 
     /// From now on no freed space of the page is reused (once the epoch has passed).
     pub(crate) fn close(&self, page: u64) -> bool {
+        point("closes a page");
         self.place(page)
             .compare_exchange(page << STATE_BITS | OPEN, page << STATE_BITS | CLOSING, Ordering::AcqRel, Ordering::Acquire)
             .is_ok()

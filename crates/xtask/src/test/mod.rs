@@ -64,8 +64,9 @@ fn proof_names(root: &Path) -> Vec<String> {
 const LOOM: &[(&str, &[&str])] =
     &[("almandine-io", &["--lib", "model"]), ("almandine-epoch", &["--test", "loom"]), ("almandine-store", &["--lib", "model"])];
 
-/// The simulation of `io`, held to the same lints.
-const SIM: &[&str] = &["--features", "sim", "--", "-D", "warnings"];
+/// The simulation of `io`, and what runs in it.
+const SIM: &[&str] =
+    &["--package", "almandine-io", "--package", "almandine-sim", "--features", "almandine-io/sim,almandine-sim/sim"];
 
 /// What is built anew for mutants: the crates that have steps and those above them, once for the server and a proof of `session`.
 const MUTANTS: &[&str] =
@@ -87,10 +88,10 @@ pub(crate) fn run(full: bool) -> bool {
     ended.push(execute(&root, &step("clippy", &["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"])));
     timed(&mut ended, "tidy", || tidy::run().then_some(()));
     ended.push(execute(&root, &step("unit", &["test", "--workspace", "--exclude", "almandine-testkit", "--no-fail-fast"])));
-    ended.push(execute(&root, &step("simulation", &["test", "--package", "almandine-io", "--features", "sim", "--no-fail-fast"])));
+    ended.push(execute(&root, &step("simulation", &[&["test", "--no-fail-fast"][..], SIM].concat())));
     ended.push(execute(
         &root,
-        &step("clippy simulation", &[&["clippy", "--package", "almandine-io", "--all-targets"][..], SIM].concat()),
+        &step("clippy simulation", &[&["clippy", "--all-targets"][..], SIM, &["--", "-D", "warnings"]].concat()),
     ));
     for (package, selection) in LOOM {
         let mut loom = step(&format!("loom {package}"), &["test", "--profile", "fast", "--package", package]);

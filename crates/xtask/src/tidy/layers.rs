@@ -26,6 +26,7 @@ const LAYERS: &[(&str, u8, u8)] = &[
     ("almandine-session", 5, 0),
     ("almandine-server", 5, 1),
     ("almandine-testkit", TOOLS, 0),
+    ("almandine-sim", TOOLS, 1),
     ("almandine-bench", TOOLS, 1),
     ("almandine-lab", TOOLS, 2),
     ("xtask", TOOLS, 1),

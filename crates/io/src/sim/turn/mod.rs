@@ -314,7 +314,7 @@ impl Turn {
             return;
         }
         let mut state = self.lock();
-        state.holder = next;
+        state.holder.thread = next;
         let baton = own.map(|own| Arc::clone(&state.threads[own].baton));
         let other = next.map(|next| Arc::clone(&state.threads[next].baton));
         drop(state);
@@ -339,7 +339,7 @@ impl Turn {
         state.notify(ended, usize::MAX);
         drop(state);
         let next = self.decide(None);
-        self.lock().holder = next;
+        self.lock().holder.thread = next;
         let baton = next.map(|next| Arc::clone(&self.lock().threads[next].baton));
         baton.as_deref().unwrap_or(&self.driver).give();
     }
@@ -517,16 +517,18 @@ pub fn point(point: Point) {
     }
     let (what, passes) = match point {
         Point::Yield => {
-            if is_by_priority {
-                state.priorities.fall_behind(thread);
-            }
+            state.holder.gives_way = Some(thread);
             ("yields", true)
         }
         Point::Inner(name) => {
+            let is_overdue = state.spend(thread);
             let per_million = state.schedule.inner_per_million;
-            (name, is_by_priority || state.choices.hits(Subsystem::Schedule, per_million))
+            (name, is_overdue || is_by_priority || state.choices.hits(Subsystem::Schedule, per_million))
         }
     };
+    if is_by_priority && state.holder.gives_way == Some(thread) {
+        state.priorities.fall_behind(thread);
+    }
     if passes {
         state.note(Some(thread), what, [0, 0]);
         drop(state);

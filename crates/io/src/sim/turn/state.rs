@@ -14,6 +14,11 @@ use almandine_base::mutants::Mutant;
 const SLICE_NS_MIN: u64 = 200;
 const SLICE_NS_MORE: u64 = 19_800;
 
+/// What the way to an inner point costs.
+const STEP_NS: u64 = 50;
+/// For how long a thread runs before another one that can run does, as on a processor that they share.
+const QUANTUM_NS: u64 = 4_000_000;
+
 /// What ends a wait; threads that wait for it are named by its number only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Condition(pub(super) u64);
@@ -34,6 +39,17 @@ pub(super) enum Event {
     /// The wait of this thread ends.
     Wake(usize),
     Call(Box<dyn FnOnce() + Send>),
+}
+
+/// What has the baton.
+#[derive(Debug, Default)]
+pub(super) struct Holder {
+    /// None is the driver, or an event of its own.
+    pub(super) thread: Option<usize>,
+    /// When that thread got it.
+    since_ns: u64,
+    /// The thread that passes the baton on has run for long enough, or says that others may.
+    pub(super) gives_way: Option<usize>,
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -80,8 +96,7 @@ pub(super) struct State {
     pub(super) doomed: usize,
     /// The world ends: only doomed threads run.
     pub(super) ending: bool,
-    /// The thread that has the baton; none is the driver, or an event of its own.
-    pub(super) holder: Option<usize>,
+    pub(super) holder: Holder,
     /// Steps that the run leaves out.
     pub(super) left_out: Vec<Mutant>,
     sequence: u64,
@@ -104,7 +119,7 @@ impl State {
             failure: None,
             doomed: 0,
             ending: false,
-            holder: None,
+            holder: Holder::default(),
             left_out: Vec::new(),
             sequence: 0,
             conditions: 0,
@@ -187,6 +202,16 @@ impl State {
         }
     }
 
+    /// A thread comes to an inner point. Whether it has run for long enough.
+    pub(super) fn spend(&mut self, thread: usize) -> bool {
+        self.now_ns += STEP_NS;
+        let is_overdue = self.now_ns - self.holder.since_ns > QUANTUM_NS;
+        if is_overdue {
+            self.holder.gives_way = Some(thread);
+        }
+        is_overdue
+    }
+
     pub(super) fn pay_slice(&mut self) {
         self.now_ns += SLICE_NS_MIN + self.choices.below(Subsystem::Clock, SLICE_NS_MORE + 1);
     }
@@ -204,13 +229,18 @@ impl State {
         Some(next)
     }
 
-    /// The thread that runs next, of those that can. Choice 0 is the one that has the baton, else the first one.
+    /// The thread that runs next, of those that can. Choice 0 is the one that has the baton, if it does not give way, else the
+    /// first one.
     pub(super) fn pick(&mut self, own: Option<usize>) -> Option<usize> {
         let mut candidates = std::mem::take(&mut self.candidates);
         candidates.clear();
         candidates.extend((0..self.threads.len()).filter(|&thread| self.threads[thread].status == Status::Runnable));
+        let gives_way = self.holder.gives_way.take();
         if let Some(at) = candidates.iter().position(|candidate| Some(*candidate) == own) {
             candidates[..=at].rotate_right(1);
+            if gives_way == own {
+                candidates.rotate_left(1);
+            }
         }
         if let Policy::Starve(name) = &self.schedule.policy
             && candidates.iter().any(|&thread| self.threads[thread].name != *name)
@@ -229,6 +259,7 @@ impl State {
         self.candidates = candidates;
         if let Some(next) = next {
             self.threads[next].runnable_ns = self.now_ns;
+            self.holder.since_ns = self.now_ns;
         }
         next
     }

@@ -42,7 +42,7 @@ impl Turn {
             if now == seen {
                 self.is_stuck.store(true, Ordering::Relaxed);
                 let mut state = self.lock();
-                let holder = state.holder.and_then(|holder| state.threads.get(holder));
+                let holder = state.holder.thread.and_then(|holder| state.threads.get(holder));
                 let (title, id) = holder.map_or(("an event".to_owned(), 0), |holder| (holder.title(), holder.system_id));
                 let last = state.trace.words(|thread| state.threads[thread].title());
                 let last = last.lines().last().unwrap_or_default().to_owned();

@@ -1,0 +1,12 @@
+//! The product in a deterministic simulation: runs of a seed, their schedules, and checks of what came of them.
+//!
+//! **Is**: what drives the simulation of `almandine_io::sim`: [`run`] starts product code in a world and repeats it, [`schedules`]
+//! says what schedules a seed tries.
+//! **Is not**: part of the product. Everything here is built with the feature `sim` only; a build of the workspace has none of it.
+//! **Invariants**: a run follows from its seed alone; each check has a mutant that it must catch.
+//! **Start reading at**: [`run::run`], then the tests.
+
+#[cfg(feature = "sim")]
+pub mod run;
+#[cfg(feature = "sim")]
+pub mod schedules;
