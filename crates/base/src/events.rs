@@ -97,6 +97,13 @@ impl Classes {
         self.0 & other.0 != 0
     }
 
+    /// Whether events of a class are told with the elements that they are about.
+    #[inline]
+    #[must_use]
+    pub const fn names_elements(self, class: Self) -> bool {
+        self.any(class) && self.any(Self::SUBKEYS)
+    }
+
     /// Whether there is none.
     #[inline]
     #[must_use]

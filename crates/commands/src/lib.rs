@@ -74,6 +74,7 @@ pub mod geo;
 pub mod hash;
 pub mod hyperloglog;
 pub mod list;
+mod look;
 pub mod payload;
 mod random;
 mod scan;

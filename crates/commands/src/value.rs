@@ -34,7 +34,7 @@ pub(crate) fn reply_value(reply: &mut Reply<'_>, value: Option<&Value<'_>>) {
 /// Sets a key to a string, whatever it was.
 #[inline]
 pub(crate) fn set(call: &mut WriteCall<'_>, key: Key<'_>, value: &[u8], put: Put) -> Outcome {
-    if call.keys.tells_events() {
+    if !call.keys.published().is_empty() {
         return set_telling(call, key, value, put);
     }
     Ok(call.keys.upsert(key, value, put)?)

@@ -217,8 +217,8 @@ impl<'c, K: KeyAccess<'c>> KeyCall<'c, K> {
     /// States an event of a key, which the command has latched.
     #[inline]
     pub fn event(&mut self, class: Classes, name: &'static str, key: Key<'_>) {
-        if self.keys.reader().publishes(class) {
-            self.keys.reader_mut().state(class, name, key);
+        if self.keys.reader().published().any(class) {
+            self.keys.reader_mut().events().state(class, name, key);
         }
     }
 
@@ -234,16 +234,16 @@ impl<'c, K: KeyAccess<'c>> KeyCall<'c, K> {
     /// As [`KeyCall::event`], for a key of any database.
     #[inline]
     pub fn event_in(&mut self, db: u16, class: Classes, name: &'static str, key: &[u8]) {
-        if self.keys.reader().publishes(class) {
-            self.keys.reader_mut().state_in(db, class, name, key);
+        if self.keys.reader().published().any(class) {
+            self.keys.reader_mut().events().state_in(db, class, name, key);
         }
     }
 
     /// As [`KeyCall::event`], about elements of the key.
     #[inline]
     pub fn event_of<'m>(&mut self, class: Classes, name: &'static str, key: Key<'_>, elements: impl Iterator<Item = &'m [u8]>) {
-        if self.keys.reader().publishes(class) {
-            self.keys.reader_mut().state_of(class, name, key, elements);
+        if self.keys.reader().published().any(class) {
+            self.keys.reader_mut().events().state_of(class, name, key, elements);
         }
     }
 
@@ -260,7 +260,7 @@ impl<'c, K: KeyAccess<'c>> KeyCall<'c, K> {
     #[inline]
     #[must_use]
     pub fn told_elements(&self, class: Classes) -> ToldElements<'c> {
-        ToldElements(self.keys.reader().publishes_elements(class).then(Vec::new))
+        ToldElements(self.keys.reader().published().names_elements(class).then(Vec::new))
     }
 
     /// The type of the value that a latched key has, for [`KeyCall::replaced`]; none without a key, and without a consumer.
@@ -269,7 +269,7 @@ impl<'c, K: KeyAccess<'c>> KeyCall<'c, K> {
     /// When the value is not at hand.
     #[inline]
     pub fn replaces(&mut self, key: Key<'_>) -> Result<Option<Kind>, Missing> {
-        if !self.keys.reader().publishes(REPLACED) {
+        if !self.keys.reader().published().any(REPLACED) {
             return Ok(None);
         }
         Ok(self.keys.reader_mut().metadata(key)?.map(|metadata| metadata.kind))

@@ -21,7 +21,7 @@ pub use access::accessor::{Accessor, Key, KeyGroup};
 pub use access::databases::{Keyspace, Options};
 pub use access::destinations::Filled;
 pub use access::plan::KeyPlan;
-pub use access::reader::{Metadata, Reader};
+pub use access::reader::{KeyHeat, Metadata, Reader};
 pub use access::unit::UnitOfWork;
 pub use access::value::{Owned, Value};
 pub use access::writer::Writer;
@@ -36,6 +36,7 @@ pub use almandine_store::{
 pub use blocking::queues::{Awaited, EndOfWait, WaitedKeys, Waiter, WaiterKeys};
 pub use blocking::serve_waiters::Secured;
 pub use blocking::wait::{WaiterQueues, WaiterService};
+pub use changes::events::KeyEvents;
 pub use changes::feed::{ChangeFeed, Listeners};
 pub use changes::listeners::{ChangedKey, KeyEvent};
 pub use types::{Refusal, WrongKind};

@@ -127,9 +127,9 @@ impl User {
         let mut stage = Stage::default();
         loop {
             self.session.enter(0);
-            self.session.attach(stage);
+            self.session.staging().attach(stage);
             let result = batch(&mut self.session, self.namespace);
-            stage = self.session.detach();
+            stage = self.session.staging().detach();
             self.session.leave();
             match result {
                 Ok(result) => {

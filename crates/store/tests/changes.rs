@@ -168,7 +168,10 @@ fn each_change_is_noted_and_counted_once() {
         assert_eq!(noted("write", &mut |s| occupied(s, &mut |entry| entry.write_at(3, b"x").unwrap())), 1);
         assert_eq!(noted("grow", &mut |s| occupied(s, &mut |entry| entry.write_at(len * 3, b"x").unwrap())), 1);
         assert_eq!(noted("expiry", &mut |s| occupied(s, &mut |entry| entry.set_expiry(Some(9_000)).unwrap())), 1);
-        assert_eq!(noted("tag", &mut |s| occupied(s, &mut |entry| entry.set_etag(Some(7)).unwrap())), 1);
+        assert_eq!(
+            noted("tag", &mut |s| occupied(s, &mut |entry| entry.set_put(Put { etag: Some(7), ..entry.put() }).unwrap())),
+            1
+        );
         assert_eq!(noted("mark", &mut |s| occupied(s, &mut |entry| entry.mark_edited().unwrap())), 0);
         assert_eq!(noted("delete", &mut |s| assert_eq!(s.delete(key(s)), Ok(true))), 1);
     }
@@ -316,11 +319,11 @@ fn with_a_device_only_expired_keys_are_told() {
     }
     loop {
         session.enter(clock::unix_ms());
-        session.attach(stage);
+        session.staging().attach(stage);
         let key = session.key(namespace, b"met");
         let read = session.read(key, |_| ());
         session.notes().remove_met_expired(key);
-        stage = session.detach();
+        stage = session.staging().detach();
         session.leave();
         if let Ok(found) = read {
             assert!(found.is_none());

@@ -56,10 +56,10 @@ impl Rig {
         let mut stage = Stage::default();
         for _ in 0..100 {
             self.session.enter(self.now_ms);
-            self.session.attach(stage);
+            self.session.staging().attach(stage);
             let key = self.session.key(namespace, name.as_bytes());
             let set = self.session.upsert(key, value, Put { expiry_ms, ..Put::default() });
-            stage = self.session.detach();
+            stage = self.session.staging().detach();
             self.session.leave();
             match set {
                 Ok(()) => return true,
@@ -81,7 +81,7 @@ impl Rig {
         let mut stage = Stage::default();
         for _ in 0..100 {
             self.session.enter(self.now_ms);
-            self.session.attach(stage);
+            self.session.staging().attach(stage);
             let key = self.session.key(self.namespace, name.as_bytes());
             let found = self.session.read(key, |view| {
                 let mut value = Vec::new();
@@ -91,7 +91,7 @@ impl Rig {
                 }
                 value
             });
-            stage = self.session.detach();
+            stage = self.session.staging().detach();
             self.session.leave();
             match found {
                 Ok(found) => return found,

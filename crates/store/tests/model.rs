@@ -120,7 +120,7 @@ fn run(seed: u64, steps: usize, options: Options) {
                     let expiry_ms = (random.below(2) == 0).then(|| now + 1 + random.below(50) as i64);
                     let etag = (random.below(2) == 0).then(|| random.next());
                     entry.set_expiry(expiry_ms).unwrap();
-                    entry.set_etag(etag).unwrap();
+                    entry.set_put(Put { etag, ..entry.put() }).unwrap();
                     let entry = model.get_mut(&key).unwrap();
                     (entry.expiry_ms, entry.etag) = (expiry_ms, etag);
                 }

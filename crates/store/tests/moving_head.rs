@@ -50,9 +50,9 @@ impl Rig {
         let mut stage = Stage::default();
         for _ in 0..100 {
             self.late.enter(NOW_MS);
-            self.late.attach(stage);
+            self.late.staging().attach(stage);
             let result = run(&mut self.late, self.namespace);
-            stage = self.late.detach();
+            stage = self.late.staging().detach();
             self.late.leave();
             let cold = self.late.cold();
             match result {
@@ -245,10 +245,10 @@ fn what_was_read_before_the_key_changed_is_not_used() {
             rig.early(&mut Rig::set(b"new"));
         }
         rig.late.enter(NOW_MS);
-        rig.late.attach(stage);
+        rig.late.staging().attach(stage);
         let found = Rig::get(&mut rig.late, rig.namespace).expect("at hand");
         Rig::append(b"!")(&mut rig.late, rig.namespace).expect("at hand");
-        rig.late.detach();
+        rig.late.staging().detach();
         rig.late.leave();
         rig.end();
         assert_eq!(found.as_deref(), (!removed).then_some(&b"new"[..]));

@@ -129,9 +129,9 @@ impl Rig {
         let mut stage = Stage::default();
         for _ in 0..100 {
             self.session.enter(0);
-            self.session.attach(stage);
+            self.session.staging().attach(stage);
             let result = work(&mut self.session, self.namespace);
-            stage = self.session.detach();
+            stage = self.session.staging().detach();
             self.session.leave();
             let cold = self.session.cold();
             match result {

@@ -313,10 +313,10 @@ fn values_of_any_length_take_expiry_and_tag_and_grow() {
         session.upsert(session.key(namespace, &bytes), &value, Put::default()).unwrap();
         let Slot::Occupied(mut entry) = session.entry(session.key(namespace, &bytes)).unwrap() else { panic!("it was just set") };
         entry.set_expiry(Some(9_000)).unwrap();
-        entry.set_etag(Some(77)).unwrap();
+        entry.set_put(Put { etag: Some(77), ..entry.put() }).unwrap();
         assert!(entry.value() == value, "{key_len} {len}");
         entry.append(b"tail").unwrap();
-        entry.set_etag(Some(78)).unwrap();
+        entry.set_put(Put { etag: Some(78), ..entry.put() }).unwrap();
         assert!(entry.value()[..len] == value && &entry.value()[len..] == b"tail", "{key_len} {len}");
         assert_eq!((entry.expiry_ms(), entry.etag()), (Some(9_000), Some(78)));
         entry.replace(Kind::String, &value, entry.put()).unwrap();

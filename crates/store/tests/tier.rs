@@ -51,9 +51,9 @@ impl<'s> Client<'s> {
         let mut stage = Stage::default();
         loop {
             self.session.enter(self.now_ms);
-            self.session.attach(stage);
+            self.session.staging().attach(stage);
             let result = run(&mut self.session, self.namespace);
-            stage = self.session.detach();
+            stage = self.session.staging().detach();
             self.session.leave();
             match result {
                 Ok(result) => return result,
@@ -91,7 +91,7 @@ impl<'s> Client<'s> {
         let mut stage = Stage::default();
         loop {
             self.session.enter(self.now_ms);
-            self.session.attach(stage);
+            self.session.staging().attach(stage);
             let key = self.session.key(self.namespace, key);
             self.session.plan().lock_all(&[key.hash], true);
             let probed = self.session.cold().probe(key, Need::Read);
@@ -99,12 +99,12 @@ impl<'s> Client<'s> {
             if probed.is_ok() {
                 let result = run(self.session.entry(key).expect("what was probed is at hand"));
                 self.session.plan().unlock_all();
-                self.session.detach();
+                self.session.staging().detach();
                 self.session.leave();
                 return result;
             }
             self.session.plan().unlock_all();
-            stage = self.session.detach();
+            stage = self.session.staging().detach();
             self.session.leave();
             self.stage_wanted(&mut stage);
         }
@@ -204,7 +204,7 @@ fn against_a_map(mode: CopyReads, seed: u64) {
                 let expected = model.contains_key(&key);
                 let found = client.change(&key, |slot| match slot {
                     Slot::Occupied(mut entry) => {
-                        entry.set_etag(Some(step)).expect("room");
+                        entry.set_put(Put { etag: Some(step), ..entry.put() }).expect("room");
                         true
                     }
                     Slot::Vacant(_) => false,

@@ -53,9 +53,9 @@ impl Rig {
         let mut stage = Stage::default();
         for _ in 0..100 {
             self.session.enter(self.now_ms);
-            self.session.attach(stage);
+            self.session.staging().attach(stage);
             let result = command(&mut self.session, self.namespace);
-            stage = self.session.detach();
+            stage = self.session.staging().detach();
             self.session.leave();
             let cold = self.session.cold();
             match result {

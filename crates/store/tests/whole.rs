@@ -66,7 +66,7 @@ impl Rig {
         let session = self.session.as_mut().unwrap();
         loop {
             session.enter(NOW_MS);
-            session.attach(std::mem::take(&mut self.stage));
+            session.staging().attach(std::mem::take(&mut self.stage));
             let hashes: Vec<u64> = keys.iter().map(|key| session.key(self.namespace, key).hash).collect();
             session.plan().lock_all(&hashes, true);
             let mut probed = Ok(());
@@ -76,7 +76,7 @@ impl Rig {
             assert_ne!(probed, Err(Missing::Unreadable));
             let result = probed.map(|()| work(session, self.namespace));
             session.plan().unlock_all();
-            self.stage = session.detach();
+            self.stage = session.staging().detach();
             session.leave();
             match result {
                 Ok(result) => return result,
@@ -364,7 +364,7 @@ fn what_is_looked_up_behind_a_removal_is_at_hand() {
         let mut stage = Stage::default();
         loop {
             session.enter(NOW_MS);
-            session.attach(stage);
+            session.staging().attach(stage);
             let key = session.key(rig.namespace, name);
             session.plan().lock_all(&[key.hash], true);
             let ready = session.cold().probe_all(key, Need::Read).is_ok();
@@ -373,7 +373,7 @@ fn what_is_looked_up_behind_a_removal_is_at_hand() {
                 assert_eq!(session.read(key, |_| ()), Ok(None), "a record with the tag of {name:?} was not read");
             }
             session.plan().unlock_all();
-            stage = session.detach();
+            stage = session.staging().detach();
             session.leave();
             if ready {
                 break;

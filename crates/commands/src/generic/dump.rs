@@ -162,14 +162,14 @@ fn restore(call: &mut WriteCall<'_>) -> Outcome {
         }
     } else {
         let kind = value.kind();
-        let before = if call.keys.tells_events() { call.keys.metadata(key)? } else { None };
+        let before = if call.keys.published().is_empty() { None } else { call.keys.metadata(key)? };
         payload::put(&mut call.keys, key, value, Put { expiry_ms, ..Put::default() }, call.context.settings())?;
         // Whichever of them the eviction policy does not keep is left out, as in Redis.
         if let Some(idle_s) = options.idle_s {
-            call.keys.set_idle_ms(key, idle_s.saturating_mul(1000));
+            call.keys.heat().set_idle_ms(key, idle_s.saturating_mul(1000));
         }
         if let Some(frequency) = options.frequency {
-            call.keys.set_frequency(key, frequency_steps(frequency));
+            call.keys.heat().set_frequency(key, frequency_steps(frequency));
         }
         if before.is_some() {
             // The old value is removed first.

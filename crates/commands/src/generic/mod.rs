@@ -129,7 +129,7 @@ const TOUCH: Command = Command {
         history: &[],
         ..EXISTS.spec
     },
-    run: Handler::Read(|call| count_keys(call, Reader::touch)),
+    run: Handler::Read(|call| count_keys(call, |keys, key| keys.heat().touch(key))),
 };
 
 fn count_keys<'c>(call: &mut ReadCall<'c>, is_there: fn(&mut Reader<'c>, Key<'c>) -> Result<bool, Missing>) -> Outcome {

@@ -138,7 +138,8 @@ pub(super) const FREQ: Command = Command {
     run: Handler::Read(|call| {
         let tracked = tracks_frequency(call);
         about_use(call, tracked, errors::generic::FREQUENCY_NOT_TRACKED, |call| {
-            let steps = call.keys.frequency(call.key(2))?.unwrap_or(0);
+            let key = call.key(2);
+            let steps = call.keys.heat().frequency(key)?.unwrap_or(0);
             Ok(FREQUENCY_INITIAL + FREQUENCY_STEP * i64::try_from(steps).unwrap_or(0))
         })
     }),
@@ -154,7 +155,8 @@ pub(super) const IDLETIME: Command = Command {
     run: Handler::Read(|call| {
         let tracked = !tracks_frequency(call);
         about_use(call, tracked, errors::generic::IDLE_TIME_NOT_TRACKED, |call| {
-            Ok(call.keys.idle_ms(call.key(2))?.unwrap_or(0) / 1000)
+            let key = call.key(2);
+            Ok(call.keys.heat().idle_ms(key)?.unwrap_or(0) / 1000)
         })
     }),
 };

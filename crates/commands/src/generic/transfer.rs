@@ -68,7 +68,7 @@ fn rename_unless(call: &mut WriteCall<'_>, keep_existing: bool) -> Result<bool, 
 
 /// The type of the value that a latched key has; none while no events are told, too.
 fn kind_at(call: &mut WriteCall<'_>, db: u16, key: &[u8]) -> Result<Option<Kind>, Missing> {
-    if call.keys.tells_events() { call.keys.kind_in(db, key) } else { Ok(None) }
+    if call.keys.published().is_empty() { Ok(None) } else { call.keys.kind_in(db, key) }
 }
 
 /// States that a key was made if it was there: its old value is removed first. Of others the store tells.

@@ -14,11 +14,11 @@ use almandine_base::events::Classes;
 use almandine_command_spec::{Access, Arg, CommandSpec, Group, Traits};
 use almandine_datatypes::geo::{Point, distance, text};
 use almandine_datatypes::packed::Due;
-use almandine_handler::{Command, CommandError, Handler, Options, Outcome, ReadCall, Stop, Word, WriteCall};
-use almandine_keyspace::Refusal;
-use almandine_keyspace::types::sorted_set::{SortedSet, SortedSets, Update};
+use almandine_handler::{Command, CommandError, Handler, Options, Outcome, ReadCall, Word, WriteCall};
+use almandine_keyspace::types::sorted_set::{SortedSets, Update};
 use almandine_resp::{ProtocolVersion, Reply};
 
+use crate::look::look;
 use crate::sorted_set;
 use crate::traits::{SLOW_READ, SLOW_WRITE};
 use arguments::{point, unit};
@@ -126,7 +126,7 @@ fn geodist(call: &mut ReadCall<'_>) -> Outcome {
         5 => unit(args.at(4))?.metres(),
         _ => return Err(CommandError::Syntax.into()),
     };
-    let found = look(call, |set, reply| {
+    let found = look::<SortedSets, _>(call, |set, reply| {
         let (one, other) = (set.score(args.at(2))?, set.score(args.at(3))?);
         match one.zip(other) {
             Some((one, other)) => reply_distance(reply, distance(Point::of_score(one), Point::of_score(other)) / metres),
@@ -179,7 +179,7 @@ const GEOPOS: Command = Command {
 /// Answers something of each member's position, in an array.
 fn each_member(call: &mut ReadCall<'_>, answer: impl Fn(&mut Reply<'_>, Option<Point>)) -> Outcome {
     let members = call.args.slice_from(2);
-    let found = look(call, |set, reply| {
+    let found = look::<SortedSets, _>(call, |set, reply| {
         reply.array(members.len());
         for member in members.iter() {
             answer(reply, set.score(member)?.map(Point::of_score));
@@ -191,18 +191,6 @@ fn each_member(call: &mut ReadCall<'_>, answer: impl Fn(&mut Reply<'_>, Option<P
         members.iter().for_each(|_| answer(&mut call.reply, None));
     }
     Ok(())
-}
-
-/// Shows the sorted set at the first key to `look`. None if there is none.
-fn look<'c, R>(
-    call: &mut ReadCall<'c>,
-    look: impl FnOnce(&SortedSet<'_>, &mut Reply<'c>) -> Result<R, Refusal>,
-) -> Result<Option<R>, Stop> {
-    let key = call.key(1);
-    let ReadCall { keys, reply, .. } = call;
-    let found = keys.read_as::<SortedSets, _>(key, |set| look(set, reply))?;
-    call.looked_up(key, found.is_some());
-    Ok(found)
 }
 
 /// Answers a distance: a text in either protocol.

@@ -3,37 +3,12 @@
 use almandine_command_spec::{CommandSpec, Group};
 use almandine_config::Settings;
 use almandine_datatypes::packed::FieldEntry;
-use almandine_handler::{ReadCall, Stop, WriteCall};
-use almandine_keyspace::Refusal;
-use almandine_keyspace::types::hash::{Hash, HashLimits, HashMut, Hashes};
+use almandine_handler::{Stop, WriteCall};
+use almandine_keyspace::types::hash::{HashLimits, HashMut, Hashes};
 use almandine_resp::Reply;
 
 /// What most specs of the family have in common.
 pub(super) const HASH: CommandSpec = CommandSpec { since: "2.0.0", group: Group::Hash, ..CommandSpec::BLANK };
-
-/// Shows the hash at the first key to `look`. None if there is none.
-pub(super) fn look<'c, R>(
-    call: &mut ReadCall<'c>,
-    look: impl FnOnce(&Hash<'_>, &mut Reply<'c>) -> Result<R, Refusal>,
-) -> Result<Option<R>, Stop> {
-    let key = call.key(1);
-    let ReadCall { keys, reply, .. } = call;
-    let found = keys.read_as::<Hashes, _>(key, |hash| look(hash, reply))?;
-    call.looked_up(key, found.is_some());
-    Ok(found)
-}
-
-/// As [`look`], for a look at many fields.
-pub(super) fn look_at_all<'c, R>(
-    call: &mut ReadCall<'c>,
-    look: impl FnOnce(&Hash<'_>, &mut Reply<'c>) -> Result<R, Refusal>,
-) -> Result<Option<R>, Stop> {
-    let key = call.key(1);
-    let ReadCall { keys, reply, .. } = call;
-    let found = keys.read_whole_as::<Hashes, _>(key, |hash| look(hash, reply))?;
-    call.looked_up(key, found.is_some());
-    Ok(found)
-}
 
 /// Answers the value of a field, or null.
 pub(super) fn reply_value(reply: &mut Reply<'_>, entry: Option<FieldEntry<'_>>) {

@@ -22,11 +22,12 @@ use almandine_base::events::Classes;
 use almandine_command_spec::{Access, Arg, CommandSpec, Deprecated, Traits};
 use almandine_datatypes::packed::Due;
 use almandine_handler::{Command, Handler, Outcome, ReadCall, Stop, WriteCall, errors};
-use almandine_keyspace::types::hash::HashMut;
+use almandine_keyspace::types::hash::{HashMut, Hashes};
 
+use crate::look::look;
 use crate::traits::{CHANGE, READ, WRITE};
 pub(crate) use access::limits;
-use access::{HASH, change, look, reply_value};
+use access::{HASH, change, reply_value};
 pub(crate) use scan::hscan;
 
 /// The family.
@@ -84,7 +85,7 @@ const HGET: Command = Command {
 
 fn hget(call: &mut ReadCall<'_>) -> Outcome {
     let field = call.args.at(2);
-    let found = look(call, |hash, reply| {
+    let found = look::<Hashes, _>(call, |hash, reply| {
         reply_value(reply, hash.get(field)?);
         Ok(())
     })?;
@@ -110,7 +111,7 @@ const HMGET: Command = Command {
 fn hmget(call: &mut ReadCall<'_>) -> Outcome {
     let fields = call.args.slice_from(2);
     call.reply.array(fields.len());
-    let found = look(call, |hash, reply| hash.get_each(fields.iter(), |entry| reply_value(reply, entry)))?;
+    let found = look::<Hashes, _>(call, |hash, reply| hash.get_each(fields.iter(), |entry| reply_value(reply, entry)))?;
     if found.is_none() {
         fields.iter().for_each(|_| call.reply.null());
     }
@@ -127,7 +128,7 @@ const HLEN: Command = Command {
         ..HASH
     },
     run: Handler::Read(|call| {
-        let len = look(call, |hash, _| Ok(hash.len()))?;
+        let len = look::<Hashes, _>(call, |hash, _| Ok(hash.len()))?;
         call.reply.unsigned(len.unwrap_or(0) as u64);
         Ok(())
     }),
@@ -145,7 +146,7 @@ const HSTRLEN: Command = Command {
     },
     run: Handler::Read(|call| {
         let field = call.args.at(2);
-        let len = look(call, |hash, _| Ok(hash.get(field)?.map_or(0, |entry| entry.value.len())))?;
+        let len = look::<Hashes, _>(call, |hash, _| Ok(hash.get(field)?.map_or(0, |entry| entry.value.len())))?;
         call.reply.unsigned(len.unwrap_or(0) as u64);
         Ok(())
     }),
@@ -162,7 +163,7 @@ const HEXISTS: Command = Command {
     },
     run: Handler::Read(|call| {
         let field = call.args.at(2);
-        let exists = look(call, |hash, _| Ok(hash.get(field)?.is_some()))?;
+        let exists = look::<Hashes, _>(call, |hash, _| Ok(hash.get(field)?.is_some()))?;
         call.reply.integer(i64::from(exists.unwrap_or(false)));
         Ok(())
     }),

@@ -4,10 +4,11 @@ use almandine_command_spec::{Access, Arg, CommandSpec};
 use almandine_datatypes::packed::FieldEntry;
 use almandine_handler::{Command, CommandError, Handler, Outcome, ReadCall};
 use almandine_keyspace::Refusal;
-use almandine_keyspace::types::hash::Hash;
+use almandine_keyspace::types::hash::{Hash, Hashes};
 use almandine_resp::{ProtocolVersion, Reply};
 
-use super::access::{HASH, look, look_at_all};
+use super::access::HASH;
+use crate::look::{look, look_at_all};
 use crate::random::{Random, Sample, are_too_many, draw_each};
 use crate::traits::SLOW_READ;
 
@@ -35,7 +36,7 @@ const LOOKS_MAX: usize = 16;
 fn hrandfield(call: &mut ReadCall<'_>) -> Outcome {
     let mut random = Random::new();
     if call.args.len() == 2 {
-        let found = look(call, |hash, reply| {
+        let found = look::<Hashes, _>(call, |hash, reply| {
             match pick(hash, &mut random)? {
                 Some(entry) => reply.bulk(entry.field),
                 None => reply.null(),
@@ -50,9 +51,9 @@ fn hrandfield(call: &mut ReadCall<'_>) -> Outcome {
     let (sample, now) = (Sample::parse(call.args, "WITHVALUES")?, call.now_ms().unsigned_abs());
     let Sample { size, with_values, .. } = sample;
     let found = if sample.independent {
-        look(call, |hash, reply| independent(hash, size, with_values, &mut random, reply))?
+        look::<Hashes, _>(call, |hash, reply| independent(hash, size, with_values, &mut random, reply))?
     } else {
-        look_at_all(call, |hash, reply| different(hash, size, with_values, &mut random, now, reply).map(|()| true))?
+        look_at_all::<Hashes, _>(call, 1, |hash, reply| different(hash, size, with_values, &mut random, now, reply).map(|()| true))?
     };
     match found {
         None => call.reply.array(0),

@@ -2,8 +2,10 @@
 
 use almandine_command_spec::{Access, Arg, CommandSpec};
 use almandine_handler::{Command, Handler, Outcome, ReadCall};
+use almandine_keyspace::types::hash::Hashes;
 
-use super::access::{HASH, look_at_all};
+use super::access::HASH;
+use crate::look::look_at_all;
 use crate::scan::{self, Scan};
 use crate::traits::SLOW_READ;
 
@@ -30,7 +32,7 @@ pub(super) const HSCAN: Command = Command {
 
 pub(crate) fn hscan(call: &mut ReadCall<'_>) -> Outcome {
     let scan = Scan::read(call.args, Some("NOVALUES"))?;
-    let found = look_at_all(call, |hash, reply| {
+    let found = look_at_all::<Hashes, _>(call, 1, |hash, reply| {
         scan.answer(reply, |cursor, options, found| {
             hash.scan(cursor, options.count, &mut |entry| {
                 if options.takes(entry.field) {

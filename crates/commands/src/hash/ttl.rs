@@ -3,10 +3,12 @@
 use almandine_base::events::Classes;
 use almandine_command_spec::{Access, Arg, CommandSpec};
 use almandine_handler::{Command, Handler, Outcome, ReadCall, WriteCall};
+use almandine_keyspace::types::hash::Hashes;
 
-use super::access::{HASH, change, look};
+use super::access::{HASH, change};
 use super::fields::{Element, FIELDS, NO_ELEMENT, NO_EXPIRY, only_fields, time_left};
 use crate::expiry::Unit;
+use crate::look::look;
 use crate::traits::{CHANGE, READ};
 
 pub(super) const HTTL: Command = Command {
@@ -52,7 +54,7 @@ pub(super) const HPEXPIRETIME: Command = Command {
 fn answer(call: &mut ReadCall<'_>, base_ms: i64, unit: Unit) -> Outcome {
     let fields = only_fields(call.args, Element::Field);
     // Redis looks at the key before it reads the arguments.
-    let found = look(call, |hash, reply| {
+    let found = look::<Hashes, _>(call, |hash, reply| {
         let Ok(fields) = &fields else { return Ok(()) };
         reply.array(fields.len());
         for field in fields.iter() {

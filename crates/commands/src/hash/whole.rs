@@ -2,9 +2,11 @@
 
 use almandine_command_spec::{Access, Arg, CommandSpec, Traits};
 use almandine_handler::{Command, Handler, Outcome, ReadCall, Stop};
+use almandine_keyspace::types::hash::Hashes;
 
-use super::access::{HASH, look_at_all};
+use super::access::HASH;
 use super::stream::{self, Part};
+use crate::look::look_at_all;
 use crate::traits::SLOW_READ;
 
 const ALL_FIELDS: CommandSpec = CommandSpec {
@@ -42,7 +44,7 @@ fn all(call: &mut ReadCall<'_>, part: Part) -> Outcome {
 
 /// Answers a part of each field. False if it is to be done by a stream; then nothing was written.
 fn answer(call: &mut ReadCall<'_>, part: Part, may_stream: bool) -> Result<bool, Stop> {
-    let found = look_at_all(call, |hash, reply| {
+    let found = look_at_all::<Hashes, _>(call, 1, |hash, reply| {
         if may_stream && hash.is_large() {
             return Ok(false);
         }

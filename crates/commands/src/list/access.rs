@@ -3,37 +3,11 @@
 
 use almandine_command_spec::{CommandSpec, Group};
 use almandine_config::Settings;
-use almandine_handler::{CommandError, ReadCall, Stop, Word, WriteCall};
-use almandine_keyspace::Refusal;
-use almandine_keyspace::types::list::{End, List, ListLimits, ListMut, Lists};
-use almandine_resp::Reply;
+use almandine_handler::{CommandError, Stop, Word, WriteCall};
+use almandine_keyspace::types::list::{End, ListLimits, ListMut, Lists};
 
 /// What most specs of the family have in common.
 pub(super) const LIST: CommandSpec = CommandSpec { since: "1.0.0", group: Group::List, ..CommandSpec::BLANK };
-
-/// Shows the list at the first key to `look`. None if there is none.
-pub(super) fn look<'c, R>(
-    call: &mut ReadCall<'c>,
-    look: impl FnOnce(&List<'_>, &mut Reply<'c>) -> Result<R, Refusal>,
-) -> Result<Option<R>, Stop> {
-    let key = call.key(1);
-    let ReadCall { keys, reply, .. } = call;
-    let found = keys.read_as::<Lists, _>(key, |list| look(list, reply))?;
-    call.looked_up(key, found.is_some());
-    Ok(found)
-}
-
-/// As [`look`], for a look at many elements.
-pub(super) fn look_at_all<'c, R>(
-    call: &mut ReadCall<'c>,
-    look: impl FnOnce(&List<'_>, &mut Reply<'c>) -> Result<R, Refusal>,
-) -> Result<Option<R>, Stop> {
-    let key = call.key(1);
-    let ReadCall { keys, reply, .. } = call;
-    let found = keys.read_whole_as::<Lists, _>(key, |list| look(list, reply))?;
-    call.looked_up(key, found.is_some());
-    Ok(found)
-}
 
 /// How large a node of a list may be: `list-max-listpack-size`.
 #[must_use]

@@ -3,8 +3,10 @@
 use almandine_base::events::Classes;
 use almandine_command_spec::{Access, Arg, CommandSpec};
 use almandine_handler::{Command, CommandError, Handler, Outcome, ReadCall, WriteCall, errors, number};
+use almandine_keyspace::types::list::Lists;
 
-use super::access::{LIST, change, look, place};
+use super::access::{LIST, change, place};
+use crate::look::look;
 use crate::traits::{READ, SLOW_READ, SLOW_WRITE};
 
 pub(super) const LLEN: Command = Command {
@@ -17,7 +19,7 @@ pub(super) const LLEN: Command = Command {
         ..LIST
     },
     run: Handler::Read(|call| {
-        let len = look(call, |list, _| Ok(list.len()))?;
+        let len = look::<Lists, _>(call, |list, _| Ok(list.len()))?;
         call.reply.unsigned(len.unwrap_or(0) as u64);
         Ok(())
     }),
@@ -39,7 +41,7 @@ pub(super) const LINDEX: Command = Command {
 
 fn lindex(call: &mut ReadCall<'_>) -> Outcome {
     let index = number::integer(call.args.at(2));
-    let found = look(call, |list, reply| {
+    let found = look::<Lists, _>(call, |list, reply| {
         // Redis looks at the index once it has a list.
         let Ok(index) = index else { return Ok(false) };
         match place(index, list.len()) {

@@ -3,9 +3,11 @@
 use almandine_base::events::Classes;
 use almandine_command_spec::{Access, Arg, CommandSpec, Traits};
 use almandine_handler::{Command, Handler, Outcome, ReadCall, Stop, WriteCall, number};
+use almandine_keyspace::types::list::Lists;
 
-use super::access::{LIST, change, look, look_at_all, range};
+use super::access::{LIST, change, range};
 use super::stream;
+use crate::look::{look, look_at_all};
 use crate::traits::{CHANGE, SLOW_READ};
 
 /// Elements up to which a range is answered under the latch.
@@ -48,7 +50,7 @@ fn answer(call: &mut ReadCall<'_>, (start, stop): (i64, i64), may_stream: bool) 
         list.visit(range.start, range.len(), |element| reply.bulk(element))?;
         Ok(true)
     };
-    let found = if is_short { look(call, visit)? } else { look_at_all(call, visit)? };
+    let found = if is_short { look::<Lists, _>(call, visit)? } else { look_at_all::<Lists, _>(call, 1, visit)? };
     if found.is_none() {
         call.reply.array(0);
     }

@@ -4,9 +4,10 @@ use almandine_base::events::Classes;
 use almandine_command_spec::{Access, Arg, CommandSpec, Traits};
 use almandine_datatypes::number::parse_i64;
 use almandine_handler::{Command, CommandError, Handler, Options, Outcome, ReadCall, Word, WriteCall, errors, number};
-use almandine_keyspace::types::list::End;
+use almandine_keyspace::types::list::{End, Lists};
 
-use super::access::{LIST, change, look_at_all};
+use super::access::{LIST, change};
+use crate::look::look_at_all;
 use crate::traits::{CHANGE, SLOW_READ, SLOW_WRITE};
 
 pub(super) const LINSERT: Command = Command {
@@ -149,7 +150,7 @@ impl Search {
 
 fn lpos(call: &mut ReadCall<'_>) -> Outcome {
     let (element, search) = (call.args.at(2), Search::parse(Options::after(call.args, 3))?);
-    let found = look_at_all(call, |list, reply| {
+    let found = look_at_all::<Lists, _>(call, 1, |list, reply| {
         let array = search.count.map(|_| reply.begin());
         let (mut skipped, mut found) = (search.skipped, 0);
         list.find(search.end, element, search.limit, &mut |place| {

@@ -5,38 +5,12 @@ use std::ops::Range;
 use almandine_command_spec::{CommandSpec, Group};
 use almandine_config::Settings;
 use almandine_handler::call::{KeyAccess, KeyCall};
-use almandine_handler::{ReadCall, Stop, WriteCall};
-use almandine_keyspace::Refusal;
+use almandine_handler::{Stop, WriteCall};
 use almandine_keyspace::types::Frozen;
-use almandine_keyspace::types::set::{Set, SetLimits, SetMut, Sets};
-use almandine_resp::Reply;
+use almandine_keyspace::types::set::{SetLimits, SetMut, Sets};
 
 /// What most specs of the family have in common.
 pub(super) const SET: CommandSpec = CommandSpec { since: "1.0.0", group: Group::Set, ..CommandSpec::BLANK };
-
-/// Shows the set at the first key to `look`. None if there is none.
-pub(super) fn look<'c, R>(
-    call: &mut ReadCall<'c>,
-    look: impl FnOnce(&Set<'_>, &mut Reply<'c>) -> Result<R, Refusal>,
-) -> Result<Option<R>, Stop> {
-    let key = call.key(1);
-    let ReadCall { keys, reply, .. } = call;
-    let found = keys.read_as::<Sets, _>(key, |set| look(set, reply))?;
-    call.looked_up(key, found.is_some());
-    Ok(found)
-}
-
-/// As [`look`], for a look at many members.
-pub(super) fn look_at_all<'c, R>(
-    call: &mut ReadCall<'c>,
-    look: impl FnOnce(&Set<'_>, &mut Reply<'c>) -> Result<R, Refusal>,
-) -> Result<Option<R>, Stop> {
-    let key = call.key(1);
-    let ReadCall { keys, reply, .. } = call;
-    let found = keys.read_whole_as::<Sets, _>(key, |set| look(set, reply))?;
-    call.looked_up(key, found.is_some());
-    Ok(found)
-}
 
 /// How large a set may be that OBJECT ENCODING names an intset or a listpack.
 #[must_use]

@@ -19,10 +19,12 @@ mod whole;
 use almandine_base::events::Classes;
 use almandine_command_spec::{Access, Arg, CommandSpec, Traits};
 use almandine_handler::{Command, Handler, Outcome, ReadCall, WriteCall};
+use almandine_keyspace::types::set::Sets;
 
+use crate::look::look;
 use crate::traits::{CHANGE, READ, WRITE};
 pub(crate) use access::limits;
-use access::{SET, change, look};
+use access::{SET, change};
 pub(crate) use scan::sscan;
 
 /// The family.
@@ -122,7 +124,7 @@ const SCARD: Command = Command {
         ..SET
     },
     run: Handler::Read(|call| {
-        let len = look(call, |set, _| Ok(set.len()))?;
+        let len = look::<Sets, _>(call, |set, _| Ok(set.len()))?;
         call.reply.unsigned(len.unwrap_or(0) as u64);
         Ok(())
     }),
@@ -139,7 +141,7 @@ const SISMEMBER: Command = Command {
     },
     run: Handler::Read(|call| {
         let member = call.args.at(2);
-        let is_member = look(call, |set, _| set.contains(member))?;
+        let is_member = look::<Sets, _>(call, |set, _| set.contains(member))?;
         call.reply.integer(i64::from(is_member.unwrap_or(false)));
         Ok(())
     }),
@@ -161,7 +163,7 @@ const SMISMEMBER: Command = Command {
 
 fn smismember(call: &mut ReadCall<'_>) -> Outcome {
     let members = call.args.slice_from(2);
-    let found = look(call, |set, reply| {
+    let found = look::<Sets, _>(call, |set, reply| {
         reply.array(members.len());
         for member in members.iter() {
             reply.integer(i64::from(set.contains(member)?));

@@ -3,10 +3,11 @@
 use almandine_command_spec::{Access, Arg, CommandSpec};
 use almandine_handler::{Command, CommandError, Handler, Outcome, ReadCall, number};
 use almandine_keyspace::Refusal;
-use almandine_keyspace::types::set::Set;
+use almandine_keyspace::types::set::{Set, Sets};
 use almandine_resp::Reply;
 
-use super::access::{SET, look, look_at_all};
+use super::access::SET;
+use crate::look::{look, look_at_all};
 use crate::random::{Random, are_too_many, draw_each};
 use crate::traits::SLOW_READ;
 
@@ -35,10 +36,10 @@ fn srandmember(call: &mut ReadCall<'_>) -> Outcome {
     let count = number::integer_within(call.args.at(2), -i64::MAX, i64::MAX)?;
     let found = if count >= 0 {
         let count = usize::try_from(count).unwrap_or(usize::MAX);
-        look_at_all(call, |set, reply| different(set, count, reply))?
+        look_at_all::<Sets, _>(call, 1, |set, reply| different(set, count, reply))?
     } else {
         let count = usize::try_from(count.unsigned_abs()).unwrap_or(usize::MAX);
-        let picked = look(call, |set, reply| independent(set, count, reply))?;
+        let picked = look::<Sets, _>(call, |set, reply| independent(set, count, reply))?;
         if picked == Some(false) {
             return Err(CommandError::OutOfRange.into());
         }
@@ -51,7 +52,7 @@ fn srandmember(call: &mut ReadCall<'_>) -> Outcome {
 }
 
 fn one(call: &mut ReadCall<'_>) -> Outcome {
-    let found = look(call, |set, reply| {
+    let found = look::<Sets, _>(call, |set, reply| {
         match set.nth(Random::new().below(set.len()))? {
             Some(member) => reply.bulk(&member),
             None => reply.null(),

@@ -2,8 +2,10 @@
 
 use almandine_command_spec::{Access, Arg, CommandSpec};
 use almandine_handler::{Command, Handler, Outcome, ReadCall};
+use almandine_keyspace::types::set::Sets;
 
-use super::access::{SET, look_at_all};
+use super::access::SET;
+use crate::look::look_at_all;
 use crate::scan::{self, Scan};
 use crate::traits::SLOW_READ;
 
@@ -29,7 +31,7 @@ pub(super) const SSCAN: Command = Command {
 
 pub(crate) fn sscan(call: &mut ReadCall<'_>) -> Outcome {
     let scan = Scan::read(call.args, None)?;
-    let found = look_at_all(call, |set, reply| {
+    let found = look_at_all::<Sets, _>(call, 1, |set, reply| {
         scan.answer(reply, |cursor, options, found| {
             set.scan(cursor, options.count, &mut |member| {
                 if options.takes(member) {

@@ -35,10 +35,10 @@ fn smove(call: &mut WriteCall<'_>) -> Outcome {
 /// States what was done to either key: first what was to the source, although the member was put to its destination before.
 fn tell(call: &mut WriteCall<'_>, moved: Moved) {
     let (source, destination) = (call.key(1), call.key(2));
-    if !call.keys.tells_events() || source.bytes == destination.bytes {
+    if call.keys.published().is_empty() || source.bytes == destination.bytes {
         return;
     }
-    let is_made = !call.keys.take_created().is_empty();
+    let is_made = !call.keys.events().take_created().is_empty();
     call.taken(Classes::SET, "srem", source, moved.emptied);
     if is_made {
         call.event(Classes::NEW, "new", destination);

@@ -4,8 +4,9 @@ use almandine_command_spec::{Access, Arg, CommandSpec};
 use almandine_handler::{Command, Handler, Outcome, ReadCall, Stop};
 use almandine_keyspace::types::set::Sets;
 
-use super::access::{SET, look_at_all};
+use super::access::SET;
 use super::stream;
+use crate::look::look_at_all;
 use crate::traits::SLOW_READ;
 
 pub(super) const SMEMBERS: Command = Command {
@@ -39,7 +40,7 @@ fn smembers(call: &mut ReadCall<'_>) -> Outcome {
 
 /// Answers all members. False if it is to be done by a stream; then nothing was written.
 fn answer(call: &mut ReadCall<'_>, may_stream: bool) -> Result<bool, Stop> {
-    let found = look_at_all(call, |set, reply| {
+    let found = look_at_all::<Sets, _>(call, 1, |set, reply| {
         if may_stream && set.is_large() {
             return Ok(false);
         }

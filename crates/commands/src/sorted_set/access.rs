@@ -3,38 +3,13 @@
 
 use almandine_command_spec::{CommandSpec, Group};
 use almandine_config::Settings;
-use almandine_handler::{ReadCall, Stop, WriteCall};
-use almandine_keyspace::Refusal;
-use almandine_keyspace::types::sorted_set::{Scored, SortedSet, SortedSetLimits, SortedSetMut, SortedSets};
+use almandine_handler::{Stop, WriteCall};
+use almandine_keyspace::types::sorted_set::{Scored, SortedSetLimits, SortedSetMut, SortedSets};
 use almandine_resp::reply::write_header;
 use almandine_resp::{ProtocolVersion, Reply, number};
 
 /// What most specs of the family have in common.
 pub(super) const SORTED_SET: CommandSpec = CommandSpec { since: "1.2.0", group: Group::SortedSet, ..CommandSpec::BLANK };
-
-/// Shows the sorted set at the first key to `look`. None if there is none.
-pub(super) fn look<'c, R>(
-    call: &mut ReadCall<'c>,
-    look: impl FnOnce(&SortedSet<'_>, &mut Reply<'c>) -> Result<R, Refusal>,
-) -> Result<Option<R>, Stop> {
-    let key = call.key(1);
-    let ReadCall { keys, reply, .. } = call;
-    let found = keys.read_as::<SortedSets, _>(key, |set| look(set, reply))?;
-    call.looked_up(key, found.is_some());
-    Ok(found)
-}
-
-/// As [`look`], for a look at many members.
-pub(super) fn look_at_all<'c, R>(
-    call: &mut ReadCall<'c>,
-    look: impl FnOnce(&SortedSet<'_>, &mut Reply<'c>) -> Result<R, Refusal>,
-) -> Result<Option<R>, Stop> {
-    let key = call.key(1);
-    let ReadCall { keys, reply, .. } = call;
-    let found = keys.read_whole_as::<SortedSets, _>(key, |set| look(set, reply))?;
-    call.looked_up(key, found.is_some());
-    Ok(found)
-}
 
 /// How large a sorted set may be that OBJECT ENCODING names a listpack.
 #[must_use]

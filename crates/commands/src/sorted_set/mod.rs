@@ -24,11 +24,12 @@ mod ttl;
 
 use almandine_command_spec::{Access, Arg, CommandSpec, Traits};
 use almandine_handler::{Command, CommandError, Handler, Outcome, ReadCall, Word, errors};
-use almandine_keyspace::types::sorted_set::{LexRange, ScoreRange};
+use almandine_keyspace::types::sorted_set::{LexRange, ScoreRange, SortedSets};
 
+use crate::look::look;
 use crate::traits::READ;
+use access::SORTED_SET;
 pub use access::limits;
-use access::{SORTED_SET, look};
 pub(crate) use scan::zscan;
 
 /// The family.
@@ -90,7 +91,7 @@ const ZCARD: Command = Command {
         ..SORTED_SET
     },
     run: Handler::Read(|call| {
-        let len = look(call, |set, _| Ok(set.len()))?;
+        let len = look::<SortedSets, _>(call, |set, _| Ok(set.len()))?;
         call.reply.unsigned(len.unwrap_or(0) as u64);
         Ok(())
     }),
@@ -110,7 +111,7 @@ const ZSCORE: Command = Command {
 
 fn zscore(call: &mut ReadCall<'_>) -> Outcome {
     let member = call.args.at(2);
-    match look(call, |set, _| set.score(member))?.flatten() {
+    match look::<SortedSets, _>(call, |set, _| set.score(member))?.flatten() {
         Some(score) => call.reply.double(score),
         None => call.reply.null(),
     }
@@ -134,7 +135,7 @@ const ZMSCORE: Command = Command {
 fn zmscore(call: &mut ReadCall<'_>) -> Outcome {
     let members = call.args.slice_from(2);
     call.reply.array(members.len());
-    let found = look(call, |set, reply| {
+    let found = look::<SortedSets, _>(call, |set, reply| {
         for member in members.iter() {
             match set.score(member)? {
                 Some(score) => reply.double(score),
@@ -186,7 +187,7 @@ fn rank(call: &mut ReadCall<'_>, backwards: bool) -> Outcome {
         Some(word) if call.args.len() == 4 && Word(word).is("WITHSCORE") => true,
         Some(_) => return Err(CommandError::Syntax.into()),
     };
-    let found = look(call, |set, _| {
+    let found = look::<SortedSets, _>(call, |set, _| {
         let found = set.rank(member)?;
         Ok(found.map(|(rank, entry)| (if backwards { set.len() - 1 - rank } else { rank }, entry.score)))
     })?;
@@ -222,7 +223,7 @@ const ZCOUNT: Command = Command {
 
 fn zcount(call: &mut ReadCall<'_>) -> Outcome {
     let range = ScoreRange::parse(call.args.at(2), call.args.at(3)).ok_or(errors::sorted_set::SCORE_RANGE)?;
-    let count = look(call, |set, _| Ok(set.by_score(&range)?.len()))?;
+    let count = look::<SortedSets, _>(call, |set, _| Ok(set.by_score(&range)?.len()))?;
     call.reply.unsigned(count.unwrap_or(0) as u64);
     Ok(())
 }
@@ -243,7 +244,7 @@ const ZLEXCOUNT: Command = Command {
 
 fn zlexcount(call: &mut ReadCall<'_>) -> Outcome {
     let range = LexRange::parse(call.args.at(2), call.args.at(3)).ok_or(errors::sorted_set::LEX_RANGE)?;
-    let count = look(call, |set, _| Ok(set.by_lex(&range, false)?.len()))?;
+    let count = look::<SortedSets, _>(call, |set, _| Ok(set.by_lex(&range, false)?.len()))?;
     call.reply.unsigned(count.unwrap_or(0) as u64);
     Ok(())
 }

@@ -3,10 +3,11 @@
 use almandine_command_spec::{Access, Arg, CommandSpec};
 use almandine_handler::{Command, CommandError, Handler, Outcome, ReadCall};
 use almandine_keyspace::Refusal;
-use almandine_keyspace::types::sorted_set::SortedSet;
+use almandine_keyspace::types::sorted_set::{SortedSet, SortedSets};
 use almandine_resp::Reply;
 
-use super::access::{SORTED_SET, Shape, look, look_at_all};
+use super::access::{SORTED_SET, Shape};
+use crate::look::{look, look_at_all};
 use crate::random::{Random, Sample, are_too_many, draw_each};
 use crate::traits::SLOW_READ;
 
@@ -31,7 +32,7 @@ pub(super) const ZRANDMEMBER: Command = Command {
 fn zrandmember(call: &mut ReadCall<'_>) -> Outcome {
     let mut random = Random::new();
     if call.args.len() == 2 {
-        let found = look(call, |set, reply| {
+        let found = look::<SortedSets, _>(call, |set, reply| {
             match set.nth(random.below(set.len()))? {
                 Some(entry) => reply.bulk(entry.member),
                 None => reply.null(),
@@ -46,9 +47,9 @@ fn zrandmember(call: &mut ReadCall<'_>) -> Outcome {
     let sample = Sample::parse(call.args, "WITHSCORES")?;
     let (shape, size) = (Shape::of(&call.reply, sample.with_values), sample.size);
     let found = if sample.independent {
-        look(call, |set, reply| independent(set, size, shape, &mut random, reply))?
+        look::<SortedSets, _>(call, |set, reply| independent(set, size, shape, &mut random, reply))?
     } else {
-        look_at_all(call, |set, reply| different(set, size, shape, &mut random, reply).map(|()| true))?
+        look_at_all::<SortedSets, _>(call, 1, |set, reply| different(set, size, shape, &mut random, reply).map(|()| true))?
     };
     match found {
         None => call.reply.array(0),

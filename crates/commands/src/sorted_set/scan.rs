@@ -2,9 +2,11 @@
 
 use almandine_command_spec::{Access, Arg, CommandSpec};
 use almandine_handler::{Command, Handler, Outcome, ReadCall};
+use almandine_keyspace::types::sorted_set::SortedSets;
 use almandine_resp::number;
 
-use super::access::{SORTED_SET, look_at_all};
+use super::access::SORTED_SET;
+use crate::look::look_at_all;
 use crate::scan::{self, Scan};
 use crate::traits::SLOW_READ;
 
@@ -32,7 +34,7 @@ pub(super) const ZSCAN: Command = Command {
 
 pub(crate) fn zscan(call: &mut ReadCall<'_>) -> Outcome {
     let scan = Scan::read(call.args, Some("NOSCORES"))?;
-    let found = look_at_all(call, |set, reply| {
+    let found = look_at_all::<SortedSets, _>(call, 1, |set, reply| {
         scan.answer(reply, |cursor, options, found| {
             let mut score = Vec::new();
             set.scan(cursor, options.count, &mut |entry| {

@@ -3,10 +3,12 @@
 use almandine_base::events::Classes;
 use almandine_command_spec::{Access, Arg, CommandSpec};
 use almandine_handler::{Command, Handler, Outcome, ReadCall, WriteCall};
+use almandine_keyspace::types::sorted_set::SortedSets;
 
-use super::access::{SORTED_SET, change, look};
+use super::access::{SORTED_SET, change};
 use crate::expiry::Unit;
 use crate::hash::fields::{Element, MEMBERS, NO_ELEMENT, NO_EXPIRY, only_fields, time_left};
+use crate::look::look;
 use crate::traits::{CHANGE, READ};
 
 pub(super) const ZTTL: Command = Command {
@@ -57,7 +59,7 @@ pub(super) const ZPEXPIRETIME: Command = Command {
 fn answer(call: &mut ReadCall<'_>, base_ms: i64, unit: Unit) -> Outcome {
     let members = only_fields(call.args, Element::Member)?;
     call.reply.array(members.len());
-    let found = look(call, |set, reply| {
+    let found = look::<SortedSets, _>(call, |set, reply| {
         for member in members.iter() {
             reply.integer(time_left(set.find(member)?.map(|entry| entry.due), base_ms, unit));
         }

@@ -9,6 +9,8 @@ use almandine_keyspace::Refusal;
 use almandine_keyspace::types::stream::{StreamMut, Streams};
 use almandine_resp::Reply;
 
+use crate::look;
+
 /// What most specs of the family have in common.
 pub(super) const STREAM: CommandSpec = CommandSpec { since: "5.0.0", group: Group::Stream, ..CommandSpec::BLANK };
 
@@ -26,11 +28,7 @@ pub(super) fn look_at<'c, R>(
     position: usize,
     look: impl FnOnce(&StreamObject, &mut Reply<'c>) -> Result<R, Refusal>,
 ) -> Result<Option<R>, Stop> {
-    let key = call.key(position);
-    let ReadCall { keys, reply, .. } = call;
-    let found = keys.read_as::<Streams, _>(key, |stream| look((*stream)?, reply))?;
-    call.looked_up(key, found.is_some());
-    Ok(found)
+    look::look_at::<Streams, R>(call, position, |stream, reply| look((*stream)?, reply))
 }
 
 /// As [`look_at`], for a look at many entries.
@@ -39,11 +37,7 @@ pub(super) fn look_at_all<'c, R>(
     position: usize,
     look: impl FnOnce(&StreamObject, &mut Reply<'c>) -> Result<R, Refusal>,
 ) -> Result<Option<R>, Stop> {
-    let key = call.key(position);
-    let ReadCall { keys, reply, .. } = call;
-    let found = keys.read_whole_as::<Streams, _>(key, |stream| look((*stream)?, reply))?;
-    call.looked_up(key, found.is_some());
-    Ok(found)
+    look::look_at_all::<Streams, R>(call, position, |stream, reply| look((*stream)?, reply))
 }
 
 /// How large a node of a stream gets, as Redis would have it.
@@ -62,7 +56,7 @@ pub(super) fn change<'s>(call: &'s mut WriteCall<'_>) -> Result<StreamMut<'s>, S
 /// States that there is no such key as the first one, for a command that looks at it as those that read do.
 pub(super) fn tell_miss(call: &mut WriteCall<'_>) -> Outcome {
     let key = call.key(1);
-    if call.keys.publishes(Classes::MISS) && !call.keys.exists(key)? {
+    if call.keys.published().any(Classes::MISS) && !call.keys.exists(key)? {
         call.event(Classes::MISS, "keymiss", key);
     }
     Ok(())

@@ -1,12 +1,11 @@
 //! XACK and XACKDEL.
 
-use almandine_base::events::Classes;
 use almandine_command_spec::{Access, Arg, CommandSpec};
 use almandine_handler::{Command, Handler, Outcome, Stop, WriteCall};
 use almandine_keyspace::Concerns;
 
 use super::access::{STREAM, change_existing, tell_miss};
-use super::delete::{Fate, IDS_ARG, policy_and_ids};
+use super::delete::{Fate, IDS_ARG, policy_and_ids, reply_fates};
 use super::id;
 use super::trim::{POLICY_ARGS, Policy};
 use crate::traits::CHANGE;
@@ -40,7 +39,7 @@ fn acknowledge(call: &mut WriteCall<'_>) -> Result<i64, Stop> {
     let Some(group) = stream.look()?.groups().find(group) else { return Ok(0) };
     let mut acknowledged = 0;
     for id in id::all(words.iter())? {
-        acknowledged += i64::from(stream.acknowledge(group, id)?);
+        acknowledged += i64::from(stream.groups().acknowledge(group, id)?);
     }
     stream.commit_for(Concerns::Watchers)?;
     Ok(acknowledged)
@@ -67,14 +66,14 @@ fn xackdel(call: &mut WriteCall<'_>) -> Outcome {
         && let Some(group) = stream.look()?.groups().find(name)
     {
         for (id, fate) in ids.iter().zip(&mut fates) {
-            let acknowledged = stream.acknowledge(group, *id)?;
+            let acknowledged = stream.groups().acknowledge(group, *id)?;
             if policy == Policy::Drop {
-                stream.drop_references(*id)?;
+                stream.groups().drop_references(*id)?;
             }
             if !acknowledged {
                 continue;
             }
-            *fate = if policy == Policy::Acknowledged && stream.is_referenced(*id)? {
+            *fate = if policy == Policy::Acknowledged && stream.groups().is_referenced(*id)? {
                 Fate::Referenced
             } else {
                 stream.remove(*id)?;
@@ -83,11 +82,6 @@ fn xackdel(call: &mut WriteCall<'_>) -> Outcome {
         }
         stream.commit()?;
     }
-    if fates.contains(&Fate::Deleted) {
-        let key = call.key(1);
-        call.event(Classes::STREAM, "xdel", key);
-    }
-    call.reply.array(fates.len());
-    fates.into_iter().for_each(|fate| call.reply.integer(fate as i64));
+    reply_fates(call, &fates);
     Ok(())
 }

@@ -154,7 +154,7 @@ fn xadd(call: &mut WriteCall<'_>) -> Outcome {
     stream.append(id, pairs, limits)?;
     let trimmed = trim.map_or(Ok(0), |trim| apply(&mut stream, &trim, addition.trim.policy))?;
     if let Some((producer, iid)) = producer {
-        stream.put_producer_id(producer, iid, id, true)?;
+        stream.producers().put(producer, iid, id, true)?;
     }
     stream.count_as(1);
     stream.commit()?;

@@ -97,16 +97,16 @@ fn xclaim(call: &mut WriteCall<'_>) -> Outcome {
     let read = stream.look()?.groups().nth(group).map(|group| (group.last_id(), group.entries_read()));
     let mut claimed = Claimed::default();
     if let Some((_, read)) = read.filter(|(last_id, _)| claim.last_id > *last_id) {
-        stream.set_group(group, claim.last_id, read)?;
+        stream.groups().set(group, claim.last_id, read)?;
         stream.count(1);
         claimed.changes_group = true;
     }
-    let (owner, is_new) = stream.consumer(group, args.at(3))?;
+    let (owner, is_new) = stream.groups().consumer(group, args.at(3))?;
     let array = reply.begin();
     for id in ids {
-        let before = stream.pending(group, id)?;
+        let before = stream.groups().pending(group, id)?;
         if !stream.has(id)? {
-            claimed.changes_group |= stream.acknowledge(group, id)?;
+            claimed.changes_group |= stream.groups().acknowledge(group, id)?;
             continue;
         }
         // What is claimed by FORCE was delivered once.
@@ -115,7 +115,7 @@ fn xclaim(call: &mut WriteCall<'_>) -> Outcome {
             continue;
         }
         let count = claim.count.unwrap_or(if claim.ids_only { before.count } else { before.count.saturating_add(1) });
-        stream.pend(group, Pending { id, time, count, owner })?;
+        stream.groups().pend(group, Pending { id, time, count, owner })?;
         answer(&stream, id, claim.ids_only, reply)?;
         claimed.entries += 1;
     }
@@ -141,7 +141,7 @@ impl Claimed {
     /// consumer known, or seen: that concerns no client, so a consumer may poll without breaking any WATCH.
     fn finish(&self, mut stream: StreamMut<'_>, (group, owner): (usize, u32)) -> Result<(), Refusal> {
         if self.entries > 0 {
-            stream.set_active(group, owner)?;
+            stream.groups().set_active(group, owner)?;
             stream.count(self.entries as u64);
         }
         stream.commit_for(match self {
@@ -213,19 +213,19 @@ fn xautoclaim(call: &mut WriteCall<'_>) -> Outcome {
     context.statistics().looked_up(stream.existed());
     let group = group_of(&stream, args.at(1), args.at(2))?;
     let (seen, next) = candidates(&stream, group, start, (count, idle_min, now))?;
-    let (owner, is_new) = stream.consumer(group, args.at(3))?;
+    let (owner, is_new) = stream.groups().consumer(group, args.at(3))?;
     let (mut gone, mut claimed) = (Vec::new(), Claimed::default());
     reply.array(3);
     write_id(reply, next);
     let array = reply.begin();
     for before in seen {
         if !stream.has(before.id)? {
-            claimed.changes_group |= stream.acknowledge(group, before.id)?;
+            claimed.changes_group |= stream.groups().acknowledge(group, before.id)?;
             gone.push(before.id);
             continue;
         }
         let deliveries = if ids_only { before.count } else { before.count.saturating_add(1) };
-        stream.pend(group, Pending { id: before.id, time: now.unsigned_abs(), count: deliveries, owner })?;
+        stream.groups().pend(group, Pending { id: before.id, time: now.unsigned_abs(), count: deliveries, owner })?;
         answer(&stream, before.id, ids_only, reply)?;
         claimed.entries += 1;
     }

@@ -93,29 +93,33 @@ pub(super) fn policy_and_ids(args: Args<'_>, from: usize) -> Result<(Policy, Vec
 fn xdelex(call: &mut WriteCall<'_>) -> Outcome {
     let (policy, ids) = policy_and_ids(call.args, 2)?;
     let Some(mut stream) = change_existing(call)? else {
-        call.reply.array(ids.len());
-        ids.iter().for_each(|_| call.reply.integer(Fate::Absent as i64));
+        reply_fates(call, &vec![Fate::Absent; ids.len()]);
         return Ok(());
     };
     let mut fates = Vec::with_capacity(ids.len());
     for id in ids {
         let is_there = stream.has(id)?;
         fates.push(match policy {
-            Policy::Acknowledged if is_there && stream.is_referenced(id)? => Fate::Referenced,
+            Policy::Acknowledged if is_there && stream.groups().is_referenced(id)? => Fate::Referenced,
             _ => {
                 if policy == Policy::Drop {
-                    stream.drop_references(id)?;
+                    stream.groups().drop_references(id)?;
                 }
                 if stream.remove(id)? { Fate::Deleted } else { Fate::Absent }
             }
         });
     }
     stream.commit()?;
+    reply_fates(call, &fates);
+    Ok(())
+}
+
+/// Answers what became of each entry, and states that some were deleted.
+pub(super) fn reply_fates(call: &mut WriteCall<'_>, fates: &[Fate]) {
     if fates.contains(&Fate::Deleted) {
         let key = call.key(1);
         call.event(Classes::STREAM, "xdel", key);
     }
     call.reply.array(fates.len());
-    fates.into_iter().for_each(|fate| call.reply.integer(fate as i64));
-    Ok(())
+    fates.iter().for_each(|fate| call.reply.integer(*fate as i64));
 }

@@ -109,7 +109,7 @@ fn create(call: &mut WriteCall<'_>) -> Outcome {
         return Err(errors::subcommand_syntax("XGROUP", args.at(1)).into());
     }
     let last_id = if at == b"$" { stream.look()?.last_id() } else { id::strict(at, 0)? };
-    if !stream.create_group(group, last_id, start.read)? {
+    if !stream.groups().create(group, last_id, start.read)? {
         return Err(errors::stream::GROUP_EXISTS.into());
     }
     stream.commit()?;
@@ -139,7 +139,7 @@ fn setid(call: &mut WriteCall<'_>) -> Outcome {
         return Err(errors::subcommand_syntax("XGROUP", args.at(1)).into());
     }
     let last_id = if at == b"$" { stream.look()?.last_id() } else { id::parse(at, 0)? };
-    stream.set_group(group, last_id, start.read)?;
+    stream.groups().set(group, last_id, start.read)?;
     stream.count(1);
     stream.commit()?;
     tell(call, "xgroup-setid");
@@ -163,7 +163,7 @@ pub(super) const DESTROY: Command = Command {
 fn destroy(call: &mut WriteCall<'_>) -> Outcome {
     let group = call.args.at(3);
     let mut stream = open(call)?;
-    let was_there = stream.remove_group(group)?;
+    let was_there = stream.groups().remove(group)?;
     stream.commit()?;
     if was_there {
         tell(call, "xgroup-destroy");
@@ -190,7 +190,7 @@ fn createconsumer(call: &mut WriteCall<'_>) -> Outcome {
     let (mut stream, group) = open_group(call)?;
     let is_known = stream.look()?.groups().nth(group).and_then(|group| group.find_consumer(consumer)).is_some();
     if !is_known {
-        stream.consumer(group, consumer)?;
+        stream.groups().consumer(group, consumer)?;
     }
     stream.commit_for(Concerns::Watchers)?;
     if !is_known {
@@ -215,7 +215,7 @@ pub(super) const DELCONSUMER: Command = Command {
 fn delconsumer(call: &mut WriteCall<'_>) -> Outcome {
     let consumer = call.args.at(4);
     let (mut stream, group) = open_group(call)?;
-    let pending = stream.remove_consumer(group, consumer)?;
+    let pending = stream.groups().remove_consumer(group, consumer)?;
     stream.commit()?;
     if pending.is_some() {
         tell(call, "xgroup-delconsumer");

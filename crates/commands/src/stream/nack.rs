@@ -95,7 +95,7 @@ fn xnack(call: &mut WriteCall<'_>) -> Outcome {
     let Release { ids, count, force } = parsed?;
     let mut released = 0;
     for id in ids {
-        let before = stream.pending(group, id)?;
+        let before = stream.groups().pending(group, id)?;
         let deliveries = match (before, mode) {
             (None, _) if !force || !stream.has(id)? => continue,
             (_, Mode::Fatal) => FAILED,
@@ -103,7 +103,7 @@ fn xnack(call: &mut WriteCall<'_>) -> Outcome {
             (Some(before), Mode::Silent) => before.count.saturating_sub(1),
             (Some(before), Mode::Fail) => before.count,
         };
-        stream.pend(group, Pending { id, time: 0, count: count.unwrap_or(deliveries), owner: UNOWNED })?;
+        stream.groups().pend(group, Pending { id, time: 0, count: count.unwrap_or(deliveries), owner: UNOWNED })?;
         released += 1;
     }
     stream.count(released);

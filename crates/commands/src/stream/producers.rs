@@ -68,11 +68,11 @@ impl<'c> Identity<'c> {
 /// The id of the entry that a producer has sent before, which is counted. None: it is new.
 pub(super) fn known(stream: &mut StreamMut<'_>, entry: Option<(&[u8], &[u8])>) -> Result<Option<StreamId>, Refusal> {
     let Some((producer, iid)) = entry else { return Ok(None) };
-    stream.expire_producers()?;
+    stream.producers().expire()?;
     let now = stream.now();
     let known = stream.look()?.producers().and_then(|producers| producers.get(producer, iid, now));
     if known.is_some() {
-        stream.count_duplicate()?;
+        stream.producers().count_duplicate()?;
     }
     Ok(known)
 }
@@ -112,7 +112,7 @@ fn xcfgset(call: &mut WriteCall<'_>) -> Outcome {
     let mut limits = stream.look()?.producers().map(Producers::limits).unwrap_or_default();
     limits.seconds = seconds.unwrap_or(limits.seconds);
     limits.ids = ids.unwrap_or(limits.ids);
-    stream.configure_producers(limits)?;
+    stream.producers().configure(limits)?;
     stream.commit()?;
     call.reply.ok();
     Ok(())
@@ -154,7 +154,7 @@ fn xidmprecord(call: &mut WriteCall<'_>) -> Outcome {
         return Err(errors::stream::PRODUCER_OTHER_ENTRY.into());
     }
     if known.is_none() {
-        stream.put_producer_id(producer, iid, id, false)?;
+        stream.producers().put(producer, iid, id, false)?;
     }
     stream.commit()?;
     call.reply.ok();

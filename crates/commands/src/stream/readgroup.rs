@@ -129,7 +129,7 @@ fn xreadgroup(call: &mut WriteCall<'_>) -> Outcome {
             }
         }
         // As in Redis 7.2, a consumer that is given nothing is made, and was seen, too.
-        let (owner, is_new) = stream.consumer(number, consumer)?;
+        let (owner, is_new) = stream.groups().consumer(number, consumer)?;
         if has_some {
             served.begin(reply, name);
             match from {
@@ -195,7 +195,7 @@ fn new(
     }
     let is_extended = reading.claim.is_some();
     if left > 0 {
-        len += stream.deliver(group, (!reading.acknowledged).then_some(owner), left, &mut |entry| {
+        len += stream.groups().deliver(group, (!reading.acknowledged).then_some(owner), left, &mut |entry| {
             if is_extended {
                 reply.array(4);
                 write_id(reply, entry.id);
@@ -208,7 +208,7 @@ fn new(
         })?;
     }
     if len > 0 {
-        stream.set_active(group, owner)?;
+        stream.groups().set_active(group, owner)?;
     }
     array.end_array(reply, len as usize);
     Ok(())
@@ -228,7 +228,7 @@ fn claim(
         let oldest = stream.look()?.groups().nth(group).map_or(Ok(None), |group| group.oldest_pending())?;
         let Some(oldest) = oldest.filter(|oldest| oldest.time <= before && oldest.time < Pending::PASSED) else { break };
         // Until all are found, they are out of the way.
-        stream.pend(group, Pending { time: Pending::PASSED, ..oldest })?;
+        stream.groups().pend(group, Pending { time: Pending::PASSED, ..oldest })?;
         let looked = stream.look()?;
         let Some(entry) = looked.entries().get(oldest.id)? else {
             passed.push(oldest);
@@ -242,7 +242,7 @@ fn claim(
         passed.push(Pending { time: now, count: oldest.count.saturating_add(1), owner, ..oldest });
         claimed += 1;
     }
-    passed.into_iter().try_for_each(|pending| stream.pend(group, pending))?;
+    passed.into_iter().try_for_each(|pending| stream.groups().pend(group, pending))?;
     Ok(claimed)
 }
 
@@ -271,7 +271,7 @@ fn own(
         write_entry(reply, &entry);
         let pending = looked.groups().nth(group).map_or(Ok(None), |group| group.get_pending(id))?;
         if let Some(pending) = pending {
-            stream.pend(group, Pending { time: now, count: pending.count.saturating_add(1), ..pending })?;
+            stream.groups().pend(group, Pending { time: now, count: pending.count.saturating_add(1), ..pending })?;
         }
     }
     Ok(())

@@ -176,7 +176,7 @@ pub(super) fn apply(stream: &mut StreamMut<'_>, trim: &Trim, policy: Policy) -> 
     if stream.look()?.groups().iter().any(|group| group.pending() > 0) {
         let first = stream.look()?.entries().range(StreamId::MIN, StreamId::MAX)?.take(count as usize);
         let ids: Vec<StreamId> = first.map(|entry| entry.map(|entry| entry.id)).collect::<Result<_, _>>()?;
-        ids.into_iter().try_for_each(|id| stream.drop_references(id))?;
+        ids.into_iter().try_for_each(|id| stream.groups().drop_references(id))?;
     }
     stream.skip(count)?;
     Ok(count)

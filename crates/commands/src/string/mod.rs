@@ -12,8 +12,8 @@ mod range;
 
 use almandine_base::events::Classes;
 use almandine_command_spec::{Access, Arg, CommandSpec, Deprecated, Group, Keys, Traits};
-use almandine_handler::{Command, CommandError, Handler, Options, Outcome, ReadCall, WriteCall};
-use almandine_keyspace::{Kind, Put, Slot, Value};
+use almandine_handler::{Command, CommandError, Handler, Options, Outcome, ReadCall, Stop, WriteCall};
+use almandine_keyspace::{Key, Kind, Put, Slot, Value};
 use almandine_resp::reply::write_header;
 
 use crate::expiry::{EXPIRY_ARGS, Expiry, ExpiryChange, Unit, only_expiry};
@@ -216,12 +216,18 @@ const GETSET: Command = Command {
 
 fn getset(call: &mut WriteCall<'_>) -> Outcome {
     let key = call.key(1);
+    reply_old(call, key)?;
+    value::set(call, key, call.args.at(2), Put::default())
+}
+
+/// Answers the string that a key has before a command changes it, and says whether there is one.
+fn reply_old<'c>(call: &mut WriteCall<'c>, key: Key<'c>) -> Result<bool, Stop> {
     let old = call.keys.read(key)?;
     let old = string(old.as_ref())?;
     reply_value(&mut call.reply, old);
     let found = old.is_some();
     call.looked_up(key, found);
-    value::set(call, key, call.args.at(2), Put::default())
+    Ok(found)
 }
 
 const GETDEL: Command = Command {
@@ -240,12 +246,7 @@ const GETDEL: Command = Command {
 
 fn getdel(call: &mut WriteCall<'_>) -> Outcome {
     let key = call.key(1);
-    let old = call.keys.read(key)?;
-    let old = string(old.as_ref())?;
-    reply_value(&mut call.reply, old);
-    let found = old.is_some();
-    call.looked_up(key, found);
-    if found {
+    if reply_old(call, key)? {
         call.keys.delete(key)?;
         call.event(Classes::GENERIC, "del", key);
     }
@@ -286,12 +287,7 @@ fn getex(call: &mut WriteCall<'_>) -> Outcome {
         }
     }
     let key = call.key(1);
-    let value = call.keys.read(key)?;
-    let value = string(value.as_ref())?;
-    reply_value(&mut call.reply, value);
-    let found = value.is_some();
-    call.looked_up(key, found);
-    if !found {
+    if !reply_old(call, key)? {
         return Ok(());
     }
     // The amount is checked only now: of a missing key Redis answers nil whatever the amount.

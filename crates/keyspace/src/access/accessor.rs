@@ -181,9 +181,9 @@ impl Accessor {
 
     /// Reads from the device, at once, what has been missed, and gives it to the batch.
     pub(crate) fn read_wanted(&mut self) {
-        let mut stage = self.session.detach();
+        let mut stage = self.session.staging().detach();
         self.session.cold().stage_blocking(&mut self.session.cold().take_wanted(), &mut stage, &mut Fetcher::default());
-        self.session.attach(stage);
+        self.session.staging().attach(stage);
     }
 
     /// Leaves the epoch for a moment in the middle of long work that depends on nothing it has looked at before. Not within a
@@ -203,12 +203,12 @@ impl Accessor {
 
     /// Gives the batch records that were read from the device.
     pub fn attach(&mut self, stage: Stage) {
-        self.session.attach(stage);
+        self.session.staging().attach(stage);
     }
 
     /// Takes them back.
     pub fn detach(&mut self) -> Stage {
-        self.session.detach()
+        self.session.staging().detach()
     }
 
     /// A key of a database with its hash.

@@ -196,24 +196,6 @@ impl<'w> Reader<'w> {
         Ok(found)
     }
 
-    /// Milliseconds since the last use of a key, at least, as precise as the clock hand's laps. Not while frequencies are counted.
-    ///
-    /// # Errors
-    /// As for [`Reader::read`].
-    pub fn idle_ms(&mut self, key: Key<'_>) -> Result<Option<i64>, Missing> {
-        let key = self.current(key);
-        self.accessor.session.heat().idle_ms(key)
-    }
-
-    /// How often a key was used of late, 0 to 7. Only while frequencies are counted.
-    ///
-    /// # Errors
-    /// As for [`Reader::read`].
-    pub fn frequency(&mut self, key: Key<'_>) -> Result<Option<u64>, Missing> {
-        let key = self.current(key);
-        self.accessor.session.heat().of(key)
-    }
-
     /// Whether a key exists. Looking is no use of it: it gets no warmer.
     ///
     /// # Errors
@@ -227,23 +209,16 @@ impl<'w> Reader<'w> {
         Ok(found)
     }
 
-    /// As [`Reader::exists`], and the key gets warmer, even for a client that uses keys quietly (CLIENT NO-TOUCH).
-    ///
-    /// # Errors
-    /// As for [`Reader::read`].
-    pub fn touch(&mut self, key: Key<'_>) -> Result<bool, Missing> {
-        let key = self.current(key);
-        let found = self.accessor.session.heat().loudly(|session| session.read(key, |_| ()))?.is_some();
-        if !found {
-            self.accessor.session.notes().remove_met_expired(key);
-        }
-        Ok(found)
-    }
-
     /// As [`Reader::exists`], and nothing is removed.
     pub(crate) fn peek(&mut self, key: Key<'_>) -> Result<bool, Missing> {
         let key = self.current(key);
         Ok(self.accessor.session.heat().quietly(|session| session.read(key, |_| ()))?.is_some())
+    }
+
+    /// How warm keys are.
+    #[inline]
+    pub fn heat(&mut self) -> KeyHeat<'_, 'w> {
+        KeyHeat { keys: self }
     }
 
     /// Visits keys from `cursor` on, at least `count` unless the database ends before; 0 begins and ends. Keys that exist during
@@ -299,6 +274,56 @@ impl<'w> Reader<'w> {
             // The walk may be long where other databases are large: it does not hold memory up.
             self.accessor.session.keys(namespace).refresh();
         }
+    }
+}
+
+/// How warm keys are. It is no part of their values: a command that only reads may change it, as TOUCH does.
+pub struct KeyHeat<'a, 'w> {
+    keys: &'a mut Reader<'w>,
+}
+
+impl KeyHeat<'_, '_> {
+    /// Milliseconds since the last use of a key, at least, as precise as the clock hand's laps. Not while frequencies are counted.
+    ///
+    /// # Errors
+    /// As for [`Reader::read`].
+    pub fn idle_ms(self, key: Key<'_>) -> Result<Option<i64>, Missing> {
+        let key = self.keys.current(key);
+        self.keys.accessor.session.heat().idle_ms(key)
+    }
+
+    /// How often a key was used of late, 0 to 7. Only while frequencies are counted.
+    ///
+    /// # Errors
+    /// As for [`Reader::read`].
+    pub fn frequency(self, key: Key<'_>) -> Result<Option<u64>, Missing> {
+        let key = self.keys.current(key);
+        self.keys.accessor.session.heat().of(key)
+    }
+
+    /// As [`Reader::exists`], and the key gets warmer, even for a client that uses keys quietly (CLIENT NO-TOUCH).
+    ///
+    /// # Errors
+    /// As for [`Reader::read`].
+    pub fn touch(self, key: Key<'_>) -> Result<bool, Missing> {
+        let key = self.keys.current(key);
+        let found = self.keys.accessor.session.heat().loudly(|session| session.read(key, |_| ()))?.is_some();
+        if !found {
+            self.keys.accessor.session.notes().remove_met_expired(key);
+        }
+        Ok(found)
+    }
+
+    /// Makes a key as old as if it had not been used for `idle_ms`, as precisely as ages are told apart ([`KeyHeat::idle_ms`]).
+    pub fn set_idle_ms(self, key: Key<'_>, idle_ms: i64) {
+        let key = self.keys.current(key);
+        self.keys.accessor.session.heat().set_idle_ms(key, idle_ms);
+    }
+
+    /// Makes a key as warm as [`KeyHeat::frequency`] says, 0 to 7; nothing happens while frequencies are not counted.
+    pub fn set_frequency(self, key: Key<'_>, steps: u64) {
+        let key = self.keys.current(key);
+        self.keys.accessor.session.heat().set_frequency(key, steps);
     }
 }
 

@@ -202,8 +202,8 @@ mod tests {
         assert!(writer.freeze(first).is_ok() && matches!(writer.freeze(cold), Err(Missing::Cold)));
         assert_eq!(writer.upsert_owned(cold, vec![b'v'; 100_000], Put::default()), Err(COLD));
         assert_eq!(writer.delete(cold), Err(Missing::Cold));
-        assert_eq!((writer.exists(cold), writer.touch(cold)), (Err(Missing::Cold), Err(Missing::Cold)));
-        assert!(writer.metadata(cold).is_err() && writer.idle_ms(cold).is_err() && writer.modify(cold).is_err());
+        assert_eq!((writer.exists(cold), writer.heat().touch(cold)), (Err(Missing::Cold), Err(Missing::Cold)));
+        assert!(writer.metadata(cold).is_err() && writer.heat().idle_ms(cold).is_err() && writer.modify(cold).is_err());
         drop(writer);
         accessor.end_batch();
         for name in NAMES {

@@ -109,18 +109,6 @@ impl<'w> Writer<'w> {
         self.reader.accessor.session.notes().count_expired();
     }
 
-    /// Makes a key as old as if it had not been used for `idle_ms`, as precisely as ages are told apart ([`Reader::idle_ms`]).
-    pub fn set_idle_ms(&mut self, key: Key<'_>, idle_ms: i64) {
-        let key = self.reader.current(key);
-        self.reader.accessor.session.heat().set_idle_ms(key, idle_ms);
-    }
-
-    /// Makes a key as warm as [`Reader::frequency`] says, 0 to 7; nothing happens while frequencies are not counted.
-    pub fn set_frequency(&mut self, key: Key<'_>, steps: u64) {
-        let key = self.reader.current(key);
-        self.reader.accessor.session.heat().set_frequency(key, steps);
-    }
-
     fn slot<'s>(&'s mut self, db: u16, key: &'s [u8]) -> Result<Slot<'s>, Missing> {
         let namespace = self.reader.namespace_of(db);
         let key = self.reader.accessor.session.key(namespace, key);

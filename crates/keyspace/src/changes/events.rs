@@ -86,65 +86,64 @@ impl Accessor {
     }
 }
 
-impl Reader<'_> {
-    /// Whether any event is told.
+impl<'w> Reader<'w> {
+    /// The events that are told.
     #[inline]
     #[must_use]
-    pub fn tells_events(&self) -> bool {
-        !self.accessor.published.is_empty()
+    pub fn published(&self) -> Classes {
+        self.accessor.published
     }
 
-    /// Whether any event of these classes is told.
+    /// Events of the command.
     #[inline]
-    #[must_use]
-    pub fn publishes(&self, classes: Classes) -> bool {
-        self.accessor.published.any(classes)
+    pub fn events(&mut self) -> KeyEvents<'_, 'w> {
+        KeyEvents { keys: self }
     }
+}
 
-    /// Whether events of this class are told with the elements that they are about.
-    #[inline]
-    #[must_use]
-    pub fn publishes_elements(&self, class: Classes) -> bool {
-        self.accessor.published.any(class) && self.accessor.published.any(Classes::SUBKEYS)
-    }
+/// Events of a command, to be stated while it holds the latches of their keys.
+pub struct KeyEvents<'a, 'w> {
+    keys: &'a mut Reader<'w>,
+}
 
+impl KeyEvents<'_, '_> {
     /// States an event of a key that the command has latched.
     #[cold]
     #[inline(never)]
-    pub fn state(&mut self, class: Classes, name: &'static str, key: Key<'_>) {
-        let key = self.current(key);
-        self.accessor.session.notes().state_event(key.namespace, key.bytes, class.bits(), name, &[]);
+    pub fn state(self, class: Classes, name: &'static str, key: Key<'_>) {
+        let key = self.keys.current(key);
+        self.keys.accessor.session.notes().state_event(key.namespace, key.bytes, class.bits(), name, &[]);
     }
 
-    /// As [`Reader::state`], for a key of any database.
+    /// As [`KeyEvents::state`], for a key of any database.
     #[cold]
     #[inline(never)]
-    pub fn state_in(&mut self, db: u16, class: Classes, name: &'static str, key: &[u8]) {
-        let namespace = self.namespace_of(db);
-        self.accessor.session.notes().state_event(namespace, key, class.bits(), name, &[]);
+    pub fn state_in(self, db: u16, class: Classes, name: &'static str, key: &[u8]) {
+        let namespace = self.keys.namespace_of(db);
+        self.keys.accessor.session.notes().state_event(namespace, key, class.bits(), name, &[]);
     }
 
-    /// As [`Reader::state`], about elements of the key.
-    pub fn state_of<'m>(&mut self, class: Classes, name: &'static str, key: Key<'_>, elements: impl Iterator<Item = &'m [u8]>) {
-        let key = self.current(key);
+    /// As [`KeyEvents::state`], about elements of the key.
+    pub fn state_of<'m>(self, class: Classes, name: &'static str, key: Key<'_>, elements: impl Iterator<Item = &'m [u8]>) {
+        let key = self.keys.current(key);
         let mut encoded = Vec::new();
-        if self.publishes_elements(class) {
+        if self.keys.published().names_elements(class) {
             elements.for_each(|element| push_element(&mut encoded, element));
         }
-        self.accessor.session.notes().state_event(key.namespace, key.bytes, class.bits(), name, &encoded);
+        self.keys.accessor.session.notes().state_event(key.namespace, key.bytes, class.bits(), name, &encoded);
     }
 
     /// Takes back that keys were made, for a command that states so itself: these keys, in order.
-    pub fn take_created(&mut self) -> Vec<Vec<u8>> {
+    pub fn take_created(self) -> Vec<Vec<u8>> {
         let mut created = Vec::new();
-        self.accessor.session.notes().take_created(|key| created.push(key.to_vec()));
+        self.keys.accessor.session.notes().take_created(|key| created.push(key.to_vec()));
         created
     }
 
     /// Tells the events of a command, before its latches are released. One that is `void` begins anew and will state its own again.
     #[inline]
-    pub fn end_events(&mut self, void: bool) {
-        let session = &mut self.accessor.session;
+    pub fn end(self, void: bool) {
+        let session = &mut self.keys.accessor.session;
         if session.notes().has_events() {
             session.notes().tell_events(void);
         }
@@ -222,9 +221,9 @@ mod tests {
             let key = writer.key(b"k");
             writer.plan().lock_one(key);
             assert_eq!(writer.exists(key), Ok(false));
-            writer.state(Classes::MISS, "keymiss", key);
+            writer.events().state(Classes::MISS, "keymiss", key);
             assert!(taken(&told).is_empty(), "nothing is told before the end");
-            writer.end_events(void);
+            writer.events().end(void);
             drop(writer);
             assert_eq!(taken(&told), [expected]);
         }
@@ -258,8 +257,8 @@ mod tests {
                         "removed"
                     }
                 };
-                writer.state(Classes::GENERIC, name, key);
-                writer.end_events(false);
+                writer.events().state(Classes::GENERIC, name, key);
+                writer.events().end(false);
                 drop(writer);
                 accessor.end_batch();
             }

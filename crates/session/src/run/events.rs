@@ -14,7 +14,7 @@ use almandine_keyspace::Reader;
 /// keys, for those that have expired.
 #[cold]
 pub(crate) fn latches_read(dispatch: &Dispatch, keys: &Reader<'_>, together: bool) -> bool {
-    let tells = keys.publishes(Classes::MISS) || (together && keys.publishes(Classes::EXPIRED));
+    let tells = keys.published().any(Classes::MISS) || (together && keys.published().any(Classes::EXPIRED));
     tells && !dispatch.flags.any(Flags::SELF_LOCKING.with(Flags::ANY_KEY))
 }
 
@@ -33,5 +33,5 @@ pub(crate) fn end(keys: &mut Reader<'_>, outcome: &Outcome, reads: bool) {
     step!(LatchForEvents);
     let again =
         matches!(outcome, Err(Stop::Cold | Stop::Unplanned | Stop::Computing)) || reads && matches!(outcome, Err(Stop::Waiting(_)));
-    keys.end_events(again);
+    keys.events().end(again);
 }

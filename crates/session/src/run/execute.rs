@@ -110,7 +110,7 @@ impl Runner {
             Handler::Read(handler) => {
                 let mut call = ReadCall { args, keys: accessor.reader(client.db), reply, client, context, planned: planned.key };
                 let together = dispatch.flags.any(Flags::MANY_KEYS) && declared_keys(context, dispatch, call.args).nth(1).is_some();
-                let outcome = if call.keys.tells_events() {
+                let outcome = if !call.keys.published().is_empty() {
                     read_telling(&mut call, dispatch, handler, together)
                 } else {
                     let mut at_hand = Ok(());
@@ -133,7 +133,7 @@ impl Runner {
             Handler::Write(handler) => {
                 let keys = accessor.writer(client.db);
                 let mut call = WriteCall { args, keys, reply, client, context, planned: planned.key };
-                let tells = call.keys.tells_events();
+                let tells = !call.keys.published().is_empty();
                 if !dispatch.flags.any(Flags::SELF_LOCKING) || (tells && events::latches_write(dispatch)) {
                     lock(dispatch, &mut call);
                     residency::require(dispatch, &mut call)?;

@@ -98,9 +98,9 @@ fn run<R>(session: &mut Session, mut command: impl FnMut(&mut Session) -> Result
     let (mut stage, mut fetches) = (Stage::default(), Vec::new());
     for _ in 0..4 {
         session.enter(0);
-        session.attach(stage);
+        session.staging().attach(stage);
         let result = command(session);
-        stage = session.detach();
+        stage = session.staging().detach();
         session.leave();
         match result {
             Ok(result) => return result,

@@ -4,7 +4,7 @@
 //! counters. From below: space for records (`allocate`, `remove`), making room (`heat::evict`), batches (`batch`), and the verbs:
 //! `read` and `entry` (upsert, modify and delete are ways to use an entry). The rest is in handles, which borrow the session for a
 //! call: [`Plan`] for latches, [`Ahead`] for prefetching, [`Notes`] for changes and events, [`ReadyKeys`] for waiters, [`Keys`] for
-//! scans, [`Heat`], and [`Cold`] for what is on a device.
+//! scans, [`Heat`], and [`Cold`] and [`Staging`] for what is on a device.
 
 pub(crate) mod allocate;
 mod batch;
@@ -26,8 +26,8 @@ mod view;
 
 pub use batch::Session;
 pub use blocking::ready_keys::ReadyKeys;
-pub use cold::{Cold, Need};
-pub use entry::{Occupied, Pair, Slot, Vacant};
+pub use cold::{Cold, Need, Staging};
+pub use entry::{ObjectMut, Occupied, Pair, Slot, Vacant};
 pub use heat::Heat;
 pub use notes::{Concerns, Notes};
 pub use plan::Plan;

@@ -29,13 +29,7 @@ pub(super) const MERE_REFERENCES: &[(&str, usize)] = &[];
 pub(super) const WIDE_LINES: &[(&str, usize)] = &[];
 
 /// Public methods of types that have more than twenty.
-pub(super) const WIDE_TYPES: &[(&str, usize)] = &[
-    ("keyspace::Reader", 28),
-    ("keyspace::StreamMut", 26),
-    ("keyspace::Writer", 22),
-    ("store::Occupied", 24),
-    ("store::Session", 21),
-];
+pub(super) const WIDE_TYPES: &[(&str, usize)] = &[];
 
 /// Names of public types that there are too often: within a crate, as `crate::Name`, and in the product.
 pub(super) const REPEATED_NAMES: &[(&str, usize)] = &[("Kind", 3), ("Options", 4), ("Run", 4), ("Set", 3), ("datatypes::Run", 2)];

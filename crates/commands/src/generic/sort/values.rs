@@ -59,8 +59,8 @@ impl<'r, 'c> Values<'r, 'c> {
             }
         };
         context.statistics().looked_up(found);
-        if !found && keys.publishes(Classes::MISS) {
-            keys.state(Classes::MISS, "keymiss", key);
+        if !found && keys.published().any(Classes::MISS) {
+            keys.events().state(Classes::MISS, "keymiss", key);
         }
         Ok(has_value.then_some(&**value))
     }

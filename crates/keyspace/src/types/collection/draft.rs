@@ -48,15 +48,15 @@ impl Writer<'_> {
         let placement = accessor.keyspace.types.placement;
         let Accessor { session, scratch, .. } = accessor;
         scratch.clear();
-        let slot = session.entry(key)?.expire_elements();
+        let mut slot = session.entry(key)?.expire_elements();
         let (mut stored, mut due, mut edits) = (false, None, None);
-        if let Slot::Occupied(entry) = &slot {
+        if let Slot::Occupied(entry) = &mut slot {
             if entry.kind() != C::KIND {
                 return Err(Refusal::WrongKind);
             }
             due = entry.next_due();
             stored = entry.object().is_some();
-            edits = (stored && entry.wants_edits()).then(Vec::new);
+            edits = (stored && entry.object_mut().wants_edits()).then(Vec::new);
             if !stored {
                 scratch.extend_from_slice(entry.value());
             }
@@ -106,7 +106,7 @@ impl<C: Collection> Editable<C> for Draft<'_, C> {
             return Ok(change(fresh));
         }
         let Some(Slot::Occupied(entry)) = &mut self.slot else { return Err(Refusal::Full) };
-        let changed = entry.change_object(|object| (object as &mut dyn Any).downcast_mut::<C::Object>().map(change))?;
+        let changed = entry.object_mut().change(|object| (object as &mut dyn Any).downcast_mut::<C::Object>().map(change))?;
         self.uncommitted = true;
         changed.ok_or(Refusal::WrongKind)
     }
@@ -272,6 +272,6 @@ fn commit_object<C: Collection>(
     if packed && entry.replace(C::KIND, out, entry.put()).is_ok() {
         return Ok(());
     }
-    entry.object_changed(due, edits, concerns);
+    entry.object_mut().changed(due, edits, concerns);
     Ok(())
 }

@@ -8,19 +8,41 @@ use super::edits::StreamEdit;
 use crate::types::collection::{EditBytes, Editable};
 use crate::{Concerns, Refusal};
 
-impl StreamMut<'_> {
+impl<'w> StreamMut<'w> {
+    /// Its groups.
+    pub fn groups(&mut self) -> GroupsMut<'_, 'w> {
+        GroupsMut { stream: self }
+    }
+
+    /// Commits changes that give no waiter anything to read, as acknowledgements and new consumers. Without that, each of them
+    /// would run the command of every waiter in vain.
+    ///
+    /// # Errors
+    /// When the store is full.
+    pub fn commit_for(mut self, concerns: Concerns) -> Result<(), Refusal> {
+        self.draft.concerns(concerns);
+        self.commit()
+    }
+}
+
+/// The groups of a stream under its latch, to be changed.
+pub struct GroupsMut<'a, 'w> {
+    stream: &'a mut StreamMut<'w>,
+}
+
+impl GroupsMut<'_, '_> {
     /// The name of a group, to be noted; empty where effects are not wanted.
     fn group_name(&self, group: usize) -> Result<Box<[u8]>, Refusal> {
-        let name = || Ok(self.look()?.groups().nth(group).map(|group| group.name().into()).unwrap_or_default());
-        if self.draft.is_noted() { name() } else { Ok(Box::default()) }
+        let name = || Ok(self.stream.look()?.groups().nth(group).map(|group| group.name().into()).unwrap_or_default());
+        if self.stream.draft.is_noted() { name() } else { Ok(Box::default()) }
     }
 
     /// The name of a consumer, to be noted; None: no owner.
     fn consumer_name(&self, group: usize, consumer: u32) -> Result<Option<Box<[u8]>>, Refusal> {
-        if !self.draft.is_noted() {
+        if !self.stream.draft.is_noted() {
             return Ok(None);
         }
-        let consumer = self.look()?.groups().nth(group).and_then(|group| group.consumer(consumer));
+        let consumer = self.stream.look()?.groups().nth(group).and_then(|group| group.consumer(consumer));
         Ok(consumer.map(|consumer| (&*consumer.name).into()))
     }
 
@@ -33,17 +55,7 @@ impl StreamMut<'_> {
         change: impl FnOnce(&mut Group) -> Result<R, Missing>,
     ) -> Result<R, Refusal> {
         let change = |stream: &mut StreamObject| stream.groups_mut().change(group, change).unwrap_or_else(|| Ok(R::default()));
-        Ok(self.edit(edit, counted, change)??)
-    }
-
-    /// Commits changes that give no waiter anything to read, as acknowledgements and new consumers. Without that, each of them
-    /// would run the command of every waiter in vain.
-    ///
-    /// # Errors
-    /// When the store is full.
-    pub fn commit_for(mut self, concerns: Concerns) -> Result<(), Refusal> {
-        self.draft.concerns(concerns);
-        self.commit()
+        Ok(self.stream.edit(edit, counted, change)??)
     }
 
     /// What is pending with an id.
@@ -51,7 +63,7 @@ impl StreamMut<'_> {
     /// # Errors
     /// When a part of the list is not in memory.
     pub fn pending(&self, group: usize, id: StreamId) -> Result<Option<Pending>, Refusal> {
-        Ok(self.look()?.groups().nth(group).map_or(Ok(None), |group| group.get_pending(id))?)
+        Ok(self.stream.look()?.groups().nth(group).map_or(Ok(None), |group| group.get_pending(id))?)
     }
 
     /// Whether a group has not read an entry, or not acknowledged it.
@@ -59,36 +71,37 @@ impl StreamMut<'_> {
     /// # Errors
     /// When a part of a list is not in memory.
     pub fn is_referenced(&self, id: StreamId) -> Result<bool, Refusal> {
-        Ok(self.look()?.groups().is_referenced(id)?)
+        Ok(self.stream.look()?.groups().is_referenced(id)?)
     }
 
     /// Adds a group, which counts as a change. Says no, and changes nothing, if there is one of this name.
     ///
     /// # Errors
     /// When the store is full; then nothing has changed.
-    pub fn create_group(&mut self, group: &[u8], last_id: StreamId, read: Option<u64>) -> Result<bool, Refusal> {
-        if self.look()?.groups().find(group).is_some() {
+    pub fn create(&mut self, group: &[u8], last_id: StreamId, read: Option<u64>) -> Result<bool, Refusal> {
+        if self.stream.look()?.groups().find(group).is_some() {
             return Ok(false);
         }
-        self.edit(StreamEdit::CreateGroup { group, last_id, read }, 1, |stream| stream.groups_mut().create(group, last_id, read))
+        self.stream
+            .edit(StreamEdit::CreateGroup { group, last_id, read }, 1, |stream| stream.groups_mut().create(group, last_id, read))
     }
 
     /// Takes a group away, which counts as a change. Says whether it was there.
     ///
     /// # Errors
     /// When the store is full; then nothing has changed.
-    pub fn remove_group(&mut self, group: &[u8]) -> Result<bool, Refusal> {
-        if self.look()?.groups().find(group).is_none() {
+    pub fn remove(&mut self, group: &[u8]) -> Result<bool, Refusal> {
+        if self.stream.look()?.groups().find(group).is_none() {
             return Ok(false);
         }
-        self.edit(StreamEdit::RemoveGroup { group }, 1, |stream| stream.groups_mut().remove(group))
+        self.stream.edit(StreamEdit::RemoveGroup { group }, 1, |stream| stream.groups_mut().remove(group))
     }
 
     /// Says how far a group has read. That does not count as a change.
     ///
     /// # Errors
     /// When the store is full; then nothing has changed.
-    pub fn set_group(&mut self, group: usize, last_id: StreamId, read: Option<u64>) -> Result<(), Refusal> {
+    pub fn set(&mut self, group: usize, last_id: StreamId, read: Option<u64>) -> Result<(), Refusal> {
         let name = self.group_name(group)?;
         let edit = StreamEdit::SetGroup { group: &name, last_id, read };
         self.edit_group(group, edit, 0, |group| {
@@ -103,14 +116,14 @@ impl StreamMut<'_> {
     /// # Errors
     /// When the store is full; then nothing has changed.
     pub fn consumer(&mut self, group: usize, consumer: &[u8]) -> Result<(u32, bool), Refusal> {
-        let (now, name) = (self.now(), self.group_name(group)?);
-        let known = self.look()?.groups().nth(group).and_then(|group| {
+        let (now, name) = (self.stream.now(), self.group_name(group)?);
+        let known = self.stream.look()?.groups().nth(group).and_then(|group| {
             let number = group.find_consumer(consumer)?;
             group.consumer(number).map(|consumer| (consumer.seen, consumer.active))
         });
         let active = known.and_then(|(_, active)| active);
         if known.is_some_and(|(seen, _)| seen == now) {
-            let found = self.look()?.groups().nth(group).and_then(|group| group.find_consumer(consumer));
+            let found = self.stream.look()?.groups().nth(group).and_then(|group| group.find_consumer(consumer));
             return Ok((found.unwrap_or(UNOWNED), false));
         }
         let edit = StreamEdit::Touch { group: &name, consumer, seen: now, active };
@@ -127,7 +140,7 @@ impl StreamMut<'_> {
     /// When the store is full; then nothing has changed.
     pub fn set_active(&mut self, group: usize, consumer: u32) -> Result<(), Refusal> {
         let (now, name, consumer_name) =
-            (self.now(), self.group_name(group)?, self.consumer_name(group, consumer)?.unwrap_or_default());
+            (self.stream.now(), self.group_name(group)?, self.consumer_name(group, consumer)?.unwrap_or_default());
         let edit = StreamEdit::Touch { group: &name, consumer: &consumer_name, seen: now, active: Some(now) };
         self.edit_group(group, edit, 0, |group| {
             group.touch(consumer, now, Some(now));
@@ -141,7 +154,7 @@ impl StreamMut<'_> {
     /// # Errors
     /// When a part of the list is not in memory, or the store is full.
     pub fn remove_consumer(&mut self, group: usize, consumer: &[u8]) -> Result<Option<u64>, Refusal> {
-        if self.look()?.groups().nth(group).and_then(|group| group.find_consumer(consumer)).is_none() {
+        if self.stream.look()?.groups().nth(group).and_then(|group| group.find_consumer(consumer)).is_none() {
             return Ok(None);
         }
         let name = self.group_name(group)?;
@@ -165,7 +178,7 @@ impl StreamMut<'_> {
     /// # Errors
     /// When a part of the list is not in memory, or the store is full.
     pub fn acknowledge(&mut self, group: usize, id: StreamId) -> Result<bool, Refusal> {
-        let pending = self.look()?.groups().nth(group).map_or(Ok(None), |group| group.get_pending(id))?;
+        let pending = self.stream.look()?.groups().nth(group).map_or(Ok(None), |group| group.get_pending(id))?;
         if pending.is_none() {
             return Ok(false);
         }
@@ -179,7 +192,7 @@ impl StreamMut<'_> {
     /// # Errors
     /// When a part of the list is not in memory, or the store is full.
     pub fn drop_references(&mut self, id: StreamId) -> Result<(), Refusal> {
-        let groups = self.look()?.groups().len();
+        let groups = self.stream.look()?.groups().len();
         (0..groups).try_for_each(|group| self.acknowledge(group, id).map(drop))
     }
 
@@ -195,9 +208,9 @@ impl StreamMut<'_> {
         count: u64,
         visit: &mut dyn FnMut(StreamEntry<'_>),
     ) -> Result<u64, Refusal> {
-        let (now, noted) = (self.now(), self.draft.is_noted());
+        let (now, noted) = (self.stream.now(), self.stream.draft.is_noted());
         let mut ids: Vec<StreamId> = Vec::new();
-        let delivered = self.draft.change(|stream| {
+        let delivered = self.stream.draft.change(|stream| {
             stream.deliver(group, consumer, (count, now), &mut |entry| {
                 if noted {
                     ids.push(entry.id);
@@ -205,12 +218,12 @@ impl StreamMut<'_> {
                 visit(entry);
             })
         })??;
-        self.draft.changed(0);
+        self.stream.draft.changed(0);
         if noted {
             let name = self.group_name(group)?;
             let owner = consumer.map_or(Ok(None), |consumer| self.consumer_name(group, consumer))?;
-            let end = self.look()?.groups().nth(group).map(|group| (group.last_id(), group.entries_read()));
-            self.draft.note(|out| {
+            let end = self.stream.look()?.groups().nth(group).map(|group| (group.last_id(), group.entries_read()));
+            self.stream.draft.note(|out| {
                 if owner.is_some() {
                     let pend =
                         |id: &StreamId| StreamEdit::Pend { group: &name, consumer: owner.as_deref(), id: *id, time: now, count: 1 };
@@ -223,12 +236,12 @@ impl StreamMut<'_> {
     }
 
     /// An edit of groups, done again.
-    pub(super) fn replay_group(&mut self, edit: StreamEdit<'_>) -> Result<(), Refusal> {
-        let number = |this: &Self, name: &[u8]| Ok::<_, Refusal>(this.look()?.groups().find(name).unwrap_or(usize::MAX));
+    pub(super) fn replay(&mut self, edit: StreamEdit<'_>) -> Result<(), Refusal> {
+        let number = |this: &Self, name: &[u8]| Ok::<_, Refusal>(this.stream.look()?.groups().find(name).unwrap_or(usize::MAX));
         match edit {
-            StreamEdit::CreateGroup { group, last_id, read } => drop(self.create_group(group, last_id, read)?),
-            StreamEdit::RemoveGroup { group } => drop(self.remove_group(group)?),
-            StreamEdit::SetGroup { group, last_id, read } => self.set_group(number(self, group)?, last_id, read)?,
+            StreamEdit::CreateGroup { group, last_id, read } => drop(self.create(group, last_id, read)?),
+            StreamEdit::RemoveGroup { group } => drop(self.remove(group)?),
+            StreamEdit::SetGroup { group, last_id, read } => self.set(number(self, group)?, last_id, read)?,
             StreamEdit::Touch { group, consumer, seen, active } => {
                 let group = number(self, group)?;
                 self.edit_group(group, edit, 0, |group| {
@@ -240,7 +253,7 @@ impl StreamMut<'_> {
             StreamEdit::RemoveConsumer { group, consumer } => drop(self.remove_consumer(number(self, group)?, consumer)?),
             StreamEdit::Pend { group, consumer, id, time, count } => {
                 let group = number(self, group)?;
-                let looked = self.look()?.groups().nth(group);
+                let looked = self.stream.look()?.groups().nth(group);
                 let owner = match consumer {
                     None => Some(UNOWNED),
                     Some(name) => looked.and_then(|group| group.find_consumer(name)),

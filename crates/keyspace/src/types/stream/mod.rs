@@ -4,6 +4,9 @@ mod edits;
 mod groups;
 mod write;
 
+pub use groups::GroupsMut;
+pub use write::ProducersMut;
+
 use almandine_base::object;
 use almandine_datatypes::hash::Placement;
 use almandine_datatypes::stream::StreamObject;

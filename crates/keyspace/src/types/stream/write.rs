@@ -7,7 +7,7 @@ use super::edits::{self, StreamEdit};
 use crate::Refusal;
 use crate::types::collection::Editable;
 
-impl StreamMut<'_> {
+impl<'w> StreamMut<'w> {
     /// Whether it has an entry.
     ///
     /// # Errors
@@ -100,41 +100,9 @@ impl StreamMut<'_> {
         self.edit(StreamEdit::SetLast { last_id, added, max_deleted }, 1, |stream| stream.set_last(last_id, added, max_deleted))
     }
 
-    /// Keeps more or less of each producer.
-    ///
-    /// # Errors
-    /// When the store is full; then nothing has changed.
-    pub fn configure_producers(&mut self, limits: ProducerLimits) -> Result<(), Refusal> {
-        self.edit(StreamEdit::ConfigureProducers(limits), 1, |stream| stream.producers_mut().configure(limits))
-    }
-
-    /// Keeps a producer's id for an entry. `counted`: as one that was added now.
-    ///
-    /// # Errors
-    /// When the store is full; then nothing has changed.
-    pub fn put_producer_id(&mut self, producer: &[u8], iid: &[u8], id: StreamId, counted: bool) -> Result<(), Refusal> {
-        let edit = StreamEdit::PutProducerId { producer, iid, id, counted };
-        self.edit(edit, i64::from(!counted), |stream| stream.producers_mut().put(producer, iid, id, counted))
-    }
-
-    /// Counts an entry that was not added because it was there.
-    ///
-    /// # Errors
-    /// When the store is full; then nothing has changed.
-    pub fn count_duplicate(&mut self) -> Result<(), Refusal> {
-        self.edit(StreamEdit::CountDuplicate, 1, |stream| stream.producers_mut().count_duplicate())
-    }
-
-    /// Forgets what producers' ids are past their time, now and then.
-    ///
-    /// # Errors
-    /// When the store is full; then nothing has changed.
-    pub fn expire_producers(&mut self) -> Result<(), Refusal> {
-        let now = self.now();
-        if self.look()?.producers().is_some_and(|producers| producers.should_expire(now)) {
-            self.edit(StreamEdit::ExpireProducers { now }, 0, |stream| stream.expire_producers(now))?;
-        }
-        Ok(())
+    /// Its producers.
+    pub fn producers(&mut self) -> ProducersMut<'_, 'w> {
+        ProducersMut { stream: self }
     }
 
     /// Makes an edit that was made to another stream.
@@ -144,11 +112,55 @@ impl StreamMut<'_> {
             StreamEdit::Remove { id } => drop(self.remove(id)?),
             StreamEdit::Skip { count } => self.skip(count)?,
             StreamEdit::SetLast { last_id, added, max_deleted } => self.set_last(last_id, added, max_deleted)?,
-            StreamEdit::ConfigureProducers(limits) => self.configure_producers(limits)?,
-            StreamEdit::PutProducerId { producer, iid, id, counted } => self.put_producer_id(producer, iid, id, counted)?,
-            StreamEdit::CountDuplicate => self.count_duplicate()?,
+            StreamEdit::ConfigureProducers(limits) => self.producers().configure(limits)?,
+            StreamEdit::PutProducerId { producer, iid, id, counted } => self.producers().put(producer, iid, id, counted)?,
+            StreamEdit::CountDuplicate => self.producers().count_duplicate()?,
             StreamEdit::ExpireProducers { now } => self.edit(edit, 0, |stream| stream.expire_producers(now))?,
-            _ => self.replay_group(edit)?,
+            _ => self.groups().replay(edit)?,
+        }
+        Ok(())
+    }
+}
+
+/// The producers of a stream under its latch, to be changed.
+pub struct ProducersMut<'a, 'w> {
+    stream: &'a mut StreamMut<'w>,
+}
+
+impl ProducersMut<'_, '_> {
+    /// Keeps more or less of each producer.
+    ///
+    /// # Errors
+    /// When the store is full; then nothing has changed.
+    pub fn configure(&mut self, limits: ProducerLimits) -> Result<(), Refusal> {
+        self.stream.edit(StreamEdit::ConfigureProducers(limits), 1, |stream| stream.producers_mut().configure(limits))
+    }
+
+    /// Keeps a producer's id for an entry. `counted`: as one that was added now.
+    ///
+    /// # Errors
+    /// When the store is full; then nothing has changed.
+    pub fn put(&mut self, producer: &[u8], iid: &[u8], id: StreamId, counted: bool) -> Result<(), Refusal> {
+        let edit = StreamEdit::PutProducerId { producer, iid, id, counted };
+        self.stream.edit(edit, i64::from(!counted), |stream| stream.producers_mut().put(producer, iid, id, counted))
+    }
+
+    /// Counts an entry that was not added because it was there.
+    ///
+    /// # Errors
+    /// When the store is full; then nothing has changed.
+    pub fn count_duplicate(&mut self) -> Result<(), Refusal> {
+        self.stream.edit(StreamEdit::CountDuplicate, 1, |stream| stream.producers_mut().count_duplicate())
+    }
+
+    /// Forgets what producers' ids are past their time, now and then.
+    ///
+    /// # Errors
+    /// When the store is full; then nothing has changed.
+    pub fn expire(&mut self) -> Result<(), Refusal> {
+        let now = self.stream.now();
+        if self.stream.look()?.producers().is_some_and(|producers| producers.should_expire(now)) {
+            self.stream.edit(StreamEdit::ExpireProducers { now }, 0, |stream| stream.expire_producers(now))?;
         }
         Ok(())
     }

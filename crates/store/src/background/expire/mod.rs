@@ -44,9 +44,9 @@ pub(super) fn expire_cold(session: &mut Session, tier: &Tier, fetcher: &mut Fetc
     let mut stage = Stage::default();
     tier.stage_blocking(&mut stage, &mut wanted, Why::BACKGROUND, fetcher);
     session.enter(now_ms);
-    session.attach_quietly(stage);
+    session.staging().attach(stage);
     hashes.iter().for_each(|&hash| expire_hash(session, &store, tier, hash));
-    let mut stage = session.detach_quietly();
+    let mut stage = session.staging().detach_quietly();
     session.leave();
     fetcher.reclaim(&mut stage);
     true

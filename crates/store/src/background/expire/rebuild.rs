@@ -164,10 +164,10 @@ mod tests {
         let mut stage = Stage::default();
         loop {
             session.enter(NOW_MS);
-            session.attach(stage);
+            session.staging().attach(stage);
             let key = session.key(namespace, name.as_bytes());
             let done = session.upsert(key, b"value", Put { expiry_ms, ..Put::default() });
-            stage = session.detach();
+            stage = session.staging().detach();
             session.leave();
             match done {
                 Ok(()) => return,

@@ -33,30 +33,10 @@ impl Session {
         Cold { session: self }
     }
 
-    /// Attaches staged records, which look-ups use until [`Session::detach`].
-    pub fn attach(&mut self, stage: Stage) {
-        debug_assert!(self.local.cold.stage.is_empty(), "INV-TIER-3: a batch has one stage");
-        self.local.cold.stage = stage;
-    }
-
-    /// Takes the attached records back, after making cached copies of those that are worth it. Inside a batch.
-    pub fn detach(&mut self) -> Stage {
-        let stage = std::mem::take(&mut self.local.cold.stage);
-        if !stage.is_empty() {
-            keep_warm(&self.store, &mut self.local, &stage);
-        }
-        stage
-    }
-
-    /// Attaches staged records for a thread of the store.
-    pub(crate) fn attach_quietly(&mut self, stage: Stage) {
-        debug_assert!(self.local.cold.stage.is_empty(), "INV-TIER-3: a batch has one stage");
-        self.local.cold.stage = stage;
-    }
-
-    /// Takes the attached records back without making cached copies.
-    pub(crate) fn detach_quietly(&mut self) -> Stage {
-        std::mem::take(&mut self.local.cold.stage)
+    /// The stage that look-ups use.
+    #[inline]
+    pub fn staging(&mut self) -> Staging<'_> {
+        Staging { session: self }
     }
 
     /// What the attached stage has at an address; for the store's own threads.
@@ -76,6 +56,34 @@ impl Session {
                 Err(Missing::Cold)
             }
         }
+    }
+}
+
+/// The stage that a session's look-ups use: the records of cold keys that were read for one batch.
+pub struct Staging<'s> {
+    session: &'s mut Session,
+}
+
+impl Staging<'_> {
+    /// Attaches staged records, which look-ups use until [`Staging::detach`].
+    pub fn attach(self, stage: Stage) {
+        debug_assert!(self.session.local.cold.stage.is_empty(), "INV-TIER-3: a batch has one stage");
+        self.session.local.cold.stage = stage;
+    }
+
+    /// Takes the attached records back, after making cached copies of those that are worth it. Inside a batch.
+    pub fn detach(self) -> Stage {
+        let Session { store, local } = self.session;
+        let stage = std::mem::take(&mut local.cold.stage);
+        if !stage.is_empty() {
+            keep_warm(store, local, &stage);
+        }
+        stage
+    }
+
+    /// Takes the attached records back without making cached copies.
+    pub(crate) fn detach_quietly(self) -> Stage {
+        std::mem::take(&mut self.session.local.cold.stage)
     }
 }
 

@@ -21,44 +21,6 @@ impl Occupied<'_> {
         self.header.has(Header::HEAP_VALUE).then(|| unsafe { heap::value(self.record.value_handle(self.header)) })?.as_object()
     }
 
-    /// Changes the object that the value is, or a snapshot of it that becomes the value when another thread reads it. Say
-    /// [`Occupied::object_changed`] behind the last change.
-    ///
-    /// # Errors
-    /// When the store is full, or the value is no object; then nothing has changed.
-    #[inline]
-    pub fn change_object<R>(&mut self, change: impl FnOnce(&mut dyn Object) -> R) -> Result<R, Full> {
-        if !self.header.has(Header::HEAP_VALUE) {
-            return Err(Full);
-        }
-        if !self.is_heap_mutable() {
-            let (kind, put, value) = (self.kind(), self.put(), self.take_heap_value());
-            let staged = self.is_staged().then(|| self.address());
-            self.move_to_new(kind, Payload::Heap(value), put, 0)?;
-            if let Some(address) = staged {
-                // The new record is the only one that holds it then, so that it changes in place.
-                self.guard.local.cold.stage.forget(address);
-            }
-        }
-        self.change_heap_value(|value| value.as_object_mut().map(change)).ok_or(Full)
-    }
-
-    /// Whether what is done to elements has to be told.
-    #[must_use]
-    pub fn wants_edits(&self) -> bool {
-        debug_assert_ne!(self.kind(), Kind::String, "INV-EFFECT-1: only collections are told by their elements");
-        self.guard.store.consumers.wanted() & Consumer::Effects as u32 != 0
-    }
-
-    /// Says that the object has changed, which had this [`Occupied::next_due`] before. `edits` say what was done, in the words
-    /// of its type, if that [is wanted](Occupied::wants_edits). `concerns`: which clients hear of it.
-    pub fn object_changed(&mut self, due: Option<i64>, edits: &[u8], concerns: Concerns) {
-        debug_assert!(self.object().is_some(), "a value in its record changes as a whole");
-        self.announce_elements(due);
-        let kind = self.kind();
-        self.guard.say_changed(Act::Edit(kind, edits, concerns));
-    }
-
     /// When the first element expires, in milliseconds since the Unix epoch.
     #[must_use]
     pub fn next_due(&self) -> Option<i64> {
@@ -77,7 +39,60 @@ impl Occupied<'_> {
     }
 }
 
+/// The object that a value is, to be changed.
+pub struct ObjectMut<'e, 's> {
+    entry: &'e mut Occupied<'s>,
+}
+
+impl ObjectMut<'_, '_> {
+    /// Changes the object, or a snapshot of it that becomes the value when another thread reads it. [`ObjectMut::changed`] follows
+    /// the last change.
+    ///
+    /// # Errors
+    /// When the store is full, or the value is no object; then nothing has changed.
+    #[inline]
+    pub fn change<R>(self, change: impl FnOnce(&mut dyn Object) -> R) -> Result<R, Full> {
+        let entry = self.entry;
+        if !entry.header.has(Header::HEAP_VALUE) {
+            return Err(Full);
+        }
+        if !entry.is_heap_mutable() {
+            let (kind, put, value) = (entry.kind(), entry.put(), entry.take_heap_value());
+            let staged = entry.is_staged().then(|| entry.address());
+            entry.move_to_new(kind, Payload::Heap(value), put, 0)?;
+            if let Some(address) = staged {
+                // The new record is the only one that holds it then, so that it changes in place.
+                entry.guard.local.cold.stage.forget(address);
+            }
+        }
+        entry.change_heap_value(|value| value.as_object_mut().map(change)).ok_or(Full)
+    }
+
+    /// Whether what is done to elements has to be told.
+    #[must_use]
+    pub fn wants_edits(self) -> bool {
+        debug_assert_ne!(self.entry.kind(), Kind::String, "INV-EFFECT-1: only collections are told by their elements");
+        self.entry.guard.store.consumers.wanted() & Consumer::Effects as u32 != 0
+    }
+
+    /// Says that the object has changed, which had this [`Occupied::next_due`] before. `edits` say what was done, in the words
+    /// of its type, if that [is wanted](ObjectMut::wants_edits). `concerns`: which clients hear of it.
+    pub fn changed(self, due: Option<i64>, edits: &[u8], concerns: Concerns) {
+        let entry = self.entry;
+        debug_assert!(entry.object().is_some(), "a value in its record changes as a whole");
+        entry.announce_elements(due);
+        let kind = entry.kind();
+        entry.guard.say_changed(Act::Edit(kind, edits, concerns));
+    }
+}
+
 impl<'s> Occupied<'s> {
+    /// The object that the value is, to be changed.
+    #[inline]
+    pub fn object_mut(&mut self) -> ObjectMut<'_, 's> {
+        ObjectMut { entry: self }
+    }
+
     /// Removes elements that are due at `now`, a bounded number of them. What is left is filed anew; a value without elements goes.
     #[cold]
     fn expire_elements(mut self) -> Slot<'s> {
@@ -116,8 +131,8 @@ impl<'s> Occupied<'s> {
 
     /// Returns how many elements are left. Those that go are appended to `expired` if a consumer wants them.
     fn expire_in_object(&mut self, now: u64, expired: &mut Vec<u8>) -> Result<usize, Full> {
-        let wanted = self.wants_edits() || self.guard.store.tells_events();
-        let left = self.change_object(|object| {
+        let wanted = self.object_mut().wants_edits() || self.guard.store.tells_events();
+        let left = self.object_mut().change(|object| {
             // What is not in memory is met again by the next notice.
             let _ = object.expire(now, ELEMENTS_PER_STEP, &mut |element| {
                 if wanted {

@@ -36,12 +36,6 @@ impl<'s> Occupied<'s> {
         self.record.etag(self.header)
     }
 
-    /// Bytes of memory that the record takes, heap included.
-    #[must_use]
-    pub fn memory_bytes(&self) -> usize {
-        View::latched(self.record, self.header).memory_bytes()
-    }
-
     /// The value.
     #[must_use]
     pub fn value(&self) -> &[u8] {
@@ -240,15 +234,7 @@ impl<'s> Occupied<'s> {
     /// # Errors
     /// When the store is full; then nothing has changed.
     pub fn set_expiry(&mut self, expiry_ms: Option<i64>) -> Result<(), Full> {
-        self.set_optional(Put { expiry_ms, ..self.put() })
-    }
-
-    /// Sets or removes the entity tag.
-    ///
-    /// # Errors
-    /// When the store is full; then nothing has changed.
-    pub fn set_etag(&mut self, etag: Option<u64>) -> Result<(), Full> {
-        self.set_optional(Put { etag, ..self.put() })
+        self.set_put(Put { expiry_ms, ..self.put() })
     }
 
     /// Sets or removes expiry and entity tag.
@@ -256,10 +242,6 @@ impl<'s> Occupied<'s> {
     /// # Errors
     /// When the store is full; then nothing has changed.
     pub fn set_put(&mut self, put: Put) -> Result<(), Full> {
-        self.set_optional(put)
-    }
-
-    fn set_optional(&mut self, put: Put) -> Result<(), Full> {
         let before = self.expiry_ms();
         if self.is_mutable()
             && let Some(header) = self.record.try_set_optional(self.header, put.expiry_ms, put.etag)
