@@ -12,6 +12,7 @@ use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering, fence};
 use std::sync::{Arc, PoisonError};
 
+use almandine_base::points::point;
 use almandine_io::socket::Descriptor;
 use almandine_io::sync::Mutex;
 use almandine_io::wake::Wake;
@@ -169,8 +170,10 @@ impl<M> Handle<M> {
     /// when this returns; their connections stay, including those that were not accepted yet.
     pub fn listen(&self, endpoints: Vec<Arc<Endpoint>>) {
         let left = self.shared.endpoints.replace(endpoints);
+        point("endpoints change");
         self.shared.endpoints_changed();
         for endpoint in left {
+            point("an endpoint is left");
             let origin = || Origin { address: endpoint.listener.address().clone(), transport: endpoint.transport.clone() };
             while let Ok(Some(descriptor)) = endpoint.listener.accept() {
                 self.shared.workers[0].post(Mail::Waiting(Accepted { descriptor, origin: Arc::new(origin()) }));
@@ -267,6 +270,7 @@ impl<M> SharedWorker<M> {
 
     pub(crate) fn post(&self, mail: Mail<M>) {
         self.mail.push(mail);
+        point("mail is posted");
         self.wake_if_asleep();
     }
 
@@ -285,6 +289,7 @@ impl<M> SharedWorker<M> {
 
     fn miss(&self, connection: ConnectionId) {
         self.missed.lock().unwrap_or_else(PoisonError::into_inner).insert(connection);
+        point("a message has missed");
         self.has_missed.store(true, Ordering::Release);
         self.wake_if_asleep();
     }
@@ -316,6 +321,7 @@ impl<M> SharedWorker<M> {
     pub(crate) fn fall_asleep(&self) -> bool {
         self.asleep.store(true, Ordering::Relaxed);
         fence(Ordering::SeqCst);
+        point("falls asleep");
         self.mail.is_empty() && !self.has_missed.load(Ordering::Relaxed)
     }
 

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use almandine_base::points::point;
 use almandine_io::clock;
 use almandine_io::reactor::{Event, Kind, Reactor};
 use almandine_io::socket::{Address, Stream};
@@ -115,6 +116,7 @@ impl<M: Send + 'static> Worker<M> {
         };
         run.table.now_s = now_ms / 1000;
         shared.workers[run.worker.index].begin();
+        point("a worker begins");
         run.follow_endpoints();
         while !shared.stopping.load(Ordering::Relaxed) {
             run.round(&shared)?;

@@ -3,23 +3,22 @@
 //! A frame is its payload's length in four little-endian bytes and the payload. Most are echoed; a few payloads are commands.
 
 use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use almandine_base::Output;
 use almandine_base::output::{Broken, Stream};
 use almandine_io::reactor::Kind;
 use almandine_io::socket::{Address, Listener, bind};
+use almandine_io::sync::Receiver;
+use almandine_io::thread::JoinHandle;
 use almandine_net::{
     ConnectionId, Control, Endpoint, Handle, Limits, Next, Options, OutputClass, Peer, Progress, Service, TransportFactory,
 };
 use bytes::Bytes;
 
-/// Every test runs on both.
-pub(crate) const KINDS: [Kind; 2] = [Kind::Epoll, Kind::Uring];
+use crate::rig::{Pipe, Stopwatch, sleep_ms, spawn};
 
 /// What a test asks of a worker.
 pub(crate) enum Ask {
@@ -27,7 +26,7 @@ pub(crate) enum Ask {
     Kill(ConnectionId, bool),
     Resume(ConnectionId),
     /// Keeps the worker busy until the other end is dropped.
-    Block(std::sync::mpsc::Receiver<()>),
+    Block(Receiver<()>),
 }
 
 pub(crate) struct Session {
@@ -140,7 +139,7 @@ impl Service for Echo {
             }
             Ask::Kill(id, after_flush) => _ = control.kill(id, after_flush),
             Ask::Resume(id) => control.resume(id),
-            Ask::Block(until) => _ = until.recv(),
+            Ask::Block(until) => _ = until.receive(),
         }
     }
 
@@ -187,7 +186,7 @@ impl Server {
             .into_iter()
             .map(|worker| {
                 let (open, executed, streams) = (Arc::clone(&open), Arc::clone(&executed), Arc::clone(&streams));
-                std::thread::spawn(move || {
+                spawn("worker", move || {
                     let value = Bytes::from(vec![7; 300_000]);
                     let echo = Echo { worker: worker.index(), open, executed, value, streams };
                     worker.run(echo).map(drop).unwrap();
@@ -197,26 +196,16 @@ impl Server {
         Self { handle, limits, address, open, executed, streams, threads }
     }
 
-    pub(crate) fn socket_address(&self) -> SocketAddr {
-        match &self.address {
-            Address::Ip(address) => *address,
-            Address::Unix(_) => panic!("not a TCP server"),
-        }
-    }
-
-    pub(crate) fn connect(&self) -> Client<TcpStream> {
-        let stream = TcpStream::connect(self.socket_address()).unwrap();
-        stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
-        stream.set_nodelay(true).unwrap();
-        Client { stream }
+    pub(crate) fn connect(&self) -> Client {
+        Client::connect(&self.address)
     }
 
     /// Waits until `condition` holds.
     pub(crate) fn until(&self, what: &str, mut condition: impl FnMut(&Self) -> bool) {
-        let start = Instant::now();
+        let start = Stopwatch::start();
         while !condition(self) {
             assert!(start.elapsed() < Duration::from_secs(20), "{what} did not happen");
-            std::thread::sleep(Duration::from_millis(2));
+            sleep_ms(2);
         }
     }
 }
@@ -241,11 +230,15 @@ impl Drop for Server {
     }
 }
 
-pub(crate) struct Client<T> {
-    pub(crate) stream: T,
+pub(crate) struct Client {
+    pub(crate) stream: Pipe,
 }
 
-impl<T: Read + Write> Client<T> {
+impl Client {
+    pub(crate) fn connect(address: &Address) -> Self {
+        Self { stream: Pipe::connect(address).unwrap() }
+    }
+
     pub(crate) fn send(&mut self, payload: &[u8]) {
         let mut bytes = Vec::new();
         frame(&mut bytes, payload);

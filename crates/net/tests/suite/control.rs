@@ -2,13 +2,14 @@
 
 use std::io::Write;
 use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use crate::common::{Ask, KINDS, Server, frame};
+use crate::common::{Ask, Server, frame};
+use crate::rig::{Stopwatch, each, each_calmly, sleep_ms, spawn};
 
 #[test]
 fn close_after_flush_sends_everything_first() {
-    for kind in KINDS {
+    each(|kind| {
         let server = Server::tcp(kind, 1);
         // Small and large output before the end, and input behind it that is ignored.
         for values in [0, 1, 50] {
@@ -27,23 +28,23 @@ fn close_after_flush_sends_everything_first() {
             assert!(client.rest().is_empty());
         }
         server.until("all are closed", |server| server.open.load(Ordering::SeqCst) == 0);
-    }
+    });
 }
 
 #[test]
 fn close_drops_the_connection() {
-    for kind in KINDS {
+    each(|kind| {
         let server = Server::tcp(kind, 1);
         let mut client = server.connect();
         client.call(b"here");
         client.send(b"DROP");
         assert!(client.rest().is_empty());
-    }
+    });
 }
 
 #[test]
 fn pause_holds_the_pipeline_until_resume() {
-    for kind in KINDS {
+    each(|kind| {
         let server = Server::tcp(kind, 1);
         let mut client = server.connect();
         let id = client.id();
@@ -54,9 +55,9 @@ fn pause_holds_the_pipeline_until_resume() {
         // Enough that reading ahead stops.
         (0..100).for_each(|_| frame(&mut bytes, &[5; 10_000]));
         let mut writer = client.stream.try_clone().unwrap();
-        let thread = std::thread::spawn(move || writer.write_all(&bytes).unwrap());
+        let thread = spawn("writer", move || writer.write_all(&bytes).unwrap());
         assert_eq!(client.receive(), b"before");
-        std::thread::sleep(Duration::from_millis(30));
+        sleep_ms(30);
         assert_eq!(server.executed.load(Ordering::SeqCst), 3);
         server.handle.send(0, Ask::Push(id, b"pushed".to_vec()));
         assert_eq!(client.receive(), b"pushed");
@@ -66,19 +67,19 @@ fn pause_holds_the_pipeline_until_resume() {
             assert_eq!(client.receive(), [5; 10_000]);
         }
         thread.join().unwrap();
-    }
+    });
 }
 
 #[test]
 fn messages_wake_a_sleeping_worker() {
-    for kind in KINDS {
+    each_calmly(|kind| {
         let server = Server::tcp(kind, 2);
         let mut clients = [server.connect(), server.connect()];
         let ids = clients.each_mut().map(|client| client.id());
         let mut slowest = Duration::ZERO;
         for number in 0..200_u32 {
-            std::thread::sleep(Duration::from_micros(200));
-            let start = Instant::now();
+            almandine_io::thread::sleep(Duration::from_micros(200));
+            let start = Stopwatch::start();
             for worker in 0..2 {
                 ids.iter().for_each(|id| server.handle.send(worker, Ask::Push(*id, number.to_le_bytes().to_vec())));
             }
@@ -89,12 +90,12 @@ fn messages_wake_a_sleeping_worker() {
         }
         // A lost wake would wait for the tick.
         assert!(slowest < Duration::from_millis(90), "{slowest:?}");
-    }
+    });
 }
 
 #[test]
 fn pushes_keep_their_order_under_pressure() {
-    for kind in KINDS {
+    each(|kind| {
         let server = Server::tcp(kind, 1);
         let mut client = server.connect();
         let id = client.id();
@@ -117,12 +118,12 @@ fn pushes_keep_their_order_under_pressure() {
                 next += 1;
             }
         }
-    }
+    });
 }
 
 #[test]
 fn kill_closes_from_any_thread() {
-    for kind in KINDS {
+    each(|kind| {
         let server = Server::tcp(kind, 1);
         for after_flush in [false, true] {
             let mut client = server.connect();
@@ -137,12 +138,12 @@ fn kill_closes_from_any_thread() {
             assert!(client.rest().is_empty());
             server.until("it is closed", |server| server.open.load(Ordering::SeqCst) == 0);
         }
-    }
+    });
 }
 
 #[test]
 fn slots_are_used_again_without_confusion() {
-    for kind in KINDS {
+    each(|kind| {
         let server = Server::tcp(kind, 1);
         let mut last = 0;
         for number in 0..2000_u32 {
@@ -157,5 +158,5 @@ fn slots_are_used_again_without_confusion() {
             assert_eq!(client.receive(), number.to_le_bytes());
         }
         server.until("all are closed", |server| server.open.load(Ordering::SeqCst) == 0);
-    }
+    });
 }

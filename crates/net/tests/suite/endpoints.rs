@@ -1,58 +1,52 @@
 //! Endpoints and workers that come and go while others serve.
 
 use std::collections::BTreeSet;
-use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
-use std::time::Duration;
 
 use almandine_io::socket::{Address, bind};
 use almandine_net::Endpoint;
 
-use crate::common::{Client, KINDS, Server};
+use crate::common::{Client, Server};
+use crate::rig::{Pipe, each, each_calmly};
 
-fn endpoint() -> (Arc<Endpoint>, SocketAddr) {
+fn endpoint() -> (Arc<Endpoint>, Address) {
     let listener = bind(&["127.0.0.1"], 0, 511).unwrap().remove(0);
-    let Address::Ip(address) = *listener.address() else { panic!("TCP") };
+    let address = listener.address().clone();
     (Arc::new(Endpoint { listener: Arc::new(listener), transport: None }), address)
-}
-
-fn connect(address: SocketAddr) -> Client<TcpStream> {
-    let stream = TcpStream::connect(address).unwrap();
-    stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
-    Client { stream }
 }
 
 #[test]
 fn endpoints_change_and_connections_stay() {
-    for kind in KINDS {
+    each(|kind| {
         let server = Server::tcp(kind, 3);
         let mut clients = vec![server.connect()];
         assert_eq!(clients[0].call(b"before"), b"before");
-        let mut before = server.socket_address();
+        let mut before = server.address.clone();
         for _ in 0..20 {
             let (endpoint, address) = endpoint();
             server.handle.listen(vec![endpoint]);
-            assert!(TcpStream::connect(before).is_err(), "the old one listens no more");
-            clients.push(connect(address));
+            assert!(Pipe::connect(&before).is_err(), "the old one listens no more");
+            clients.push(Client::connect(&address));
             for client in &mut clients {
                 assert_eq!(client.call(b"still here"), b"still here");
             }
             before = address;
         }
         server.handle.listen(Vec::new());
-        assert!(TcpStream::connect(before).is_err());
+        assert!(Pipe::connect(&before).is_err());
         assert_eq!(clients[0].call(b"after"), b"after");
-    }
+    });
 }
 
-/// A client that connected before the change gets a connection, whether or not a worker or the kernel had accepted it by then.
+/// A client that connected before the change gets a connection, whether or not a worker or the kernel had accepted it by then. It
+/// does not when the process has no descriptor for it at that moment.
 #[test]
 fn who_has_connected_is_served_although_the_endpoint_closes() {
-    for kind in KINDS {
+    each_calmly(|kind| {
         let server = Server::tcp(kind, 2);
-        let mut before = server.socket_address();
+        let mut before = server.address.clone();
         for _ in 0..30 {
-            let mut waiting: Vec<_> = (0..20).map(|_| connect(before)).collect();
+            let mut waiting: Vec<_> = (0..20).map(|_| Client::connect(&before)).collect();
             let (endpoint, address) = endpoint();
             server.handle.listen(vec![endpoint]);
             for client in &mut waiting {
@@ -60,12 +54,12 @@ fn who_has_connected_is_served_although_the_endpoint_closes() {
             }
             before = address;
         }
-    }
+    });
 }
 
 #[test]
 fn workers_that_are_not_active_keep_what_they_have_and_get_no_more() {
-    for kind in KINDS {
+    each(|kind| {
         let server = Server::tcp(kind, 4);
         let workers = |count: usize| {
             let mut clients: Vec<_> = (0..count).map(|_| server.connect()).collect();
@@ -86,5 +80,5 @@ fn workers_that_are_not_active_keep_what_they_have_and_get_no_more() {
             server.handle.set_active(active);
             workers(8);
         }
-    }
+    });
 }

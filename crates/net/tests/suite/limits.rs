@@ -2,14 +2,17 @@
 
 use std::io::{ErrorKind, Read, Write};
 use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use crate::common::{Ask, Client, KINDS, Server, frame};
+use almandine_io::sync::channel;
+
+use crate::common::{Ask, Client, Server, frame};
+use crate::rig::{Stopwatch, each, sleep_ms, spawn};
 
 #[test]
 fn a_slow_reader_is_not_executed_further() {
     const FRAMES: usize = 40_000;
-    for kind in KINDS {
+    each(|kind| {
         let server = Server::tcp(kind, 1);
         server.limits.output_pause_bytes.store(100_000, Ordering::SeqCst);
         let mut client = server.connect();
@@ -19,11 +22,11 @@ fn a_slow_reader_is_not_executed_further() {
             frame(&mut bytes, &payload);
         }
         let mut writer = client.stream.try_clone().unwrap();
-        let thread = std::thread::spawn(move || writer.write_all(&bytes).unwrap());
+        let thread = spawn("writer", move || writer.write_all(&bytes).unwrap());
         // The client reads nothing: after the kernel's buffers are full the server stops.
         let mut before = usize::MAX;
         server.until("the server stops", |server| {
-            std::thread::sleep(Duration::from_millis(100));
+            sleep_ms(100);
             let executed = server.executed.load(Ordering::SeqCst);
             executed > 0 && executed == std::mem::replace(&mut before, executed)
         });
@@ -44,12 +47,12 @@ fn a_slow_reader_is_not_executed_further() {
         }
         thread.join().unwrap();
         assert_eq!(client.call(b"done"), b"done");
-    }
+    });
 }
 
 #[test]
 fn large_values_to_a_slow_reader_do_not_pile_up() {
-    for kind in KINDS {
+    each(|kind| {
         let server = Server::tcp(kind, 1);
         server.limits.output_pause_bytes.store(1 << 20, Ordering::SeqCst);
         let mut client = server.connect();
@@ -59,18 +62,18 @@ fn large_values_to_a_slow_reader_do_not_pile_up() {
         // The values are the service's: what the connection itself keeps is small.
         let sum = |counter: fn(&almandine_net::Counters) -> &almandine_net::counters::Counter| server.handle.sum(counter);
         server.until("they wait", |_| sum(|counters| &counters.output_pending_bytes) > 300_000);
-        std::thread::sleep(Duration::from_millis(200));
+        sleep_ms(200);
         assert!(server.executed.load(Ordering::SeqCst) < 200);
         assert!(sum(|counters| &counters.output_memory_bytes) < 10_000);
         for _ in 0..200 {
             assert_eq!(client.receive().len(), 300_000);
         }
-    }
+    });
 }
 
 /// Pushes until the server closes the only connection, or `bytes_max` are pushed. Returns how much that was.
 fn push_until_closed(server: &Server, id: u64, bytes_max: usize) -> usize {
-    let start = Instant::now();
+    let start = Stopwatch::start();
     let mut pushed = 0;
     while server.open.load(Ordering::SeqCst) == 1 && pushed < bytes_max {
         assert!(start.elapsed() < Duration::from_secs(60));
@@ -83,7 +86,7 @@ fn push_until_closed(server: &Server, id: u64, bytes_max: usize) -> usize {
 
 #[test]
 fn what_is_pushed_to_an_ordinary_client_is_limited_and_its_replies_are_not() {
-    for kind in KINDS {
+    each(|kind| {
         let server = Server::tcp(kind, 1);
         server.limits.output_subscriber.set(100_000, 0, 0);
         let mut client = server.connect();
@@ -112,13 +115,13 @@ fn what_is_pushed_to_an_ordinary_client_is_limited_and_its_replies_are_not() {
         let id = client.id();
         assert!(push_until_closed(&server, id, 100 << 20) < 100 << 20);
         assert_eq!(server.handle.sum(|counters| &counters.closed_by.output_limit), 2);
-    }
+    });
 }
 
 #[test]
 fn a_client_that_has_not_authenticated_pins_no_output() {
     const FRAMES: usize = 100_000;
-    for kind in KINDS {
+    each(|kind| {
         let server = Server::tcp(kind, 1);
         let mut client = server.connect();
         client.send(b"LOGOUT");
@@ -137,16 +140,16 @@ fn a_client_that_has_not_authenticated_pins_no_output() {
         for _ in 0..100 {
             assert_eq!(client.call(&[8; 500]), [8; 500]);
         }
-    }
+    });
 }
 
 #[test]
 fn a_busy_worker_is_not_pushed_more_than_it_may_hold() {
-    for kind in KINDS {
+    each(|kind| {
         let server = Server::tcp(kind, 1);
         let (mut flooded, mut other) = (server.connect(), server.connect());
         let (id, other_id) = (flooded.id(), other.id());
-        let (release, until) = std::sync::mpsc::channel();
+        let (release, until) = channel();
         server.handle.send(0, Ask::Block(until));
         server.handle.push(0, other_id, Ask::Push(other_id, b"before".to_vec()), 6);
         for _ in 0..1000 {
@@ -159,12 +162,12 @@ fn a_busy_worker_is_not_pushed_more_than_it_may_hold() {
         assert_eq!(server.handle.pushed_bytes(0), 0, "what waited is gone");
         assert_eq!(other.receive(), b"before");
         assert_eq!(other.call(b"still here"), b"still here");
-    }
+    });
 }
 
 #[test]
 fn nothing_is_sent_of_a_reply_beyond_the_limit_however_fast_its_reader_is() {
-    for kind in KINDS {
+    each(|kind| {
         let server = Server::tcp(kind, 1);
         server.limits.output_normal.set(100_000, 0, 0);
         let mut client = server.connect();
@@ -181,33 +184,33 @@ fn nothing_is_sent_of_a_reply_beyond_the_limit_however_fast_its_reader_is() {
         subscriber.send(b"SUBSCRIBE");
         subscriber.send(b"BIG");
         assert_eq!(subscriber.receive().len(), 300_000);
-    }
+    });
 }
 
 #[test]
 fn output_limits_close_a_subscriber_that_does_not_read() {
-    for kind in KINDS {
+    each(|kind| {
         for (hard, soft, soft_s) in [(4 << 20, 0, 0), (0, 1 << 20, 1)] {
             let server = Server::tcp(kind, 1);
             server.limits.output_subscriber.set(hard, soft, soft_s);
             let mut client = server.connect();
             client.send(b"SUBSCRIBE");
             let id = client.id();
-            let start = Instant::now();
+            let start = Stopwatch::start();
             while server.open.load(Ordering::SeqCst) == 1 {
                 assert!(start.elapsed() < Duration::from_secs(20));
                 server.handle.send(0, Ask::Push(id, vec![1; 100_000]));
-                std::thread::sleep(Duration::from_millis(1));
+                sleep_ms(1);
             }
             assert_eq!(server.handle.sum(|counters| &counters.closed_by.output_limit), 1);
             assert_eq!(server.handle.sum(|counters| &counters.output_pending_bytes), 0);
         }
-    }
+    });
 }
 
 #[test]
 fn the_input_limit_closes() {
-    for kind in KINDS {
+    each(|kind| {
         let server = Server::tcp(kind, 1);
         server.limits.input_bytes_max.store(1 << 20, Ordering::SeqCst);
         let mut client = server.connect();
@@ -217,24 +220,24 @@ fn the_input_limit_closes() {
         assert!(closed);
         server.until("it is closed", |server| server.open.load(Ordering::SeqCst) == 0);
         assert_eq!(server.handle.sum(|counters| &counters.closed_by.input_limit), 1);
-    }
+    });
 }
 
 #[test]
 fn an_announced_value_that_does_not_come_costs_little() {
-    for kind in KINDS {
+    each(|kind| {
         let server = Server::tcp(kind, 1);
         let mut client = server.connect();
         client.stream.write_all(&(512_u32 << 20).to_le_bytes()).unwrap();
         client.stream.write_all(b"0123456789").unwrap();
         server.until("it is kept", |server| server.handle.sum(|counters| &counters.input_buffer_bytes) > 0);
         assert!(server.handle.sum(|counters| &counters.input_buffer_bytes) <= 64 * 1024);
-    }
+    });
 }
 
 #[test]
 fn too_many_connections_are_told_so() {
-    for kind in KINDS {
+    each(|kind| {
         let server = Server::tcp(kind, 2);
         server.limits.connections_max.store(2, Ordering::SeqCst);
         let mut first = server.connect();
@@ -246,12 +249,12 @@ fn too_many_connections_are_told_so() {
         drop(first);
         server.until("one is gone", |server| server.open.load(Ordering::SeqCst) == 1);
         assert_eq!(server.connect().call(b"3"), b"3");
-    }
+    });
 }
 
 #[test]
 fn idle_connections_are_closed_and_paused_ones_are_not() {
-    for kind in KINDS {
+    each(|kind| {
         let server = Server::tcp(kind, 1);
         server.limits.idle_timeout_s.store(1, Ordering::SeqCst);
         let mut paused = server.connect();
@@ -259,18 +262,18 @@ fn idle_connections_are_closed_and_paused_ones_are_not() {
         paused.send(b"PAUSE");
         let mut idle = server.connect();
         // Before its last call, so that the time is not less for being looked at late.
-        let start = Instant::now();
+        let start = Stopwatch::start();
         idle.call(b"b");
         assert!(idle.rest().is_empty());
         assert!(start.elapsed() > Duration::from_millis(900));
         assert_eq!(server.open.load(Ordering::SeqCst), 1);
         assert_eq!(server.handle.sum(|counters| &counters.closed_by.timeout), 1);
-    }
+    });
 }
 
 #[test]
 fn vanished_peers_are_noticed() {
-    for kind in KINDS {
+    each(|kind| {
         let server = Server::tcp(kind, 1);
         let mut clients: Vec<_> = (0..50).map(|_| server.connect()).collect();
         for (number, client) in clients.iter_mut().enumerate() {
@@ -279,7 +282,7 @@ fn vanished_peers_are_noticed() {
                 0 => client.send(b"PAUSE"),
                 1 => client.stream.write_all(&1000_u32.to_le_bytes()).unwrap(),
                 // A reset instead of an orderly end.
-                2 => socket2::SockRef::from(&client.stream).set_linger(Some(Duration::ZERO)).unwrap(),
+                2 => client.stream.reset_when_closed(),
                 // Output is pending, and input is not read.
                 3 => (0..100).for_each(|_| client.send(b"BIG")),
                 // Much input behind a pause; the end is noticed as long as it fits the window.
@@ -289,20 +292,20 @@ fn vanished_peers_are_noticed() {
                 }
             }
         }
-        std::thread::sleep(Duration::from_millis(50));
+        sleep_ms(50);
         assert_eq!(server.open.load(Ordering::SeqCst), 50);
         drop(clients);
         server.until("all are closed", |server| server.open.load(Ordering::SeqCst) == 0);
-    }
+    });
 }
 
 #[test]
 fn ten_thousand_idle_connections_own_no_buffers() {
     // Client and server are one process here, which may not have descriptors for more.
     const CONNECTIONS: usize = 2000;
-    for kind in KINDS {
+    each(|kind| {
         let server = Server::tcp(kind, 2);
-        let mut clients: Vec<Client<_>> = (0..CONNECTIONS).map(|_| server.connect()).collect();
+        let mut clients: Vec<Client> = (0..CONNECTIONS).map(|_| server.connect()).collect();
         for client in &mut clients {
             // In two parts, so that a buffer was needed once.
             client.stream.write_all(&5_u32.to_le_bytes()).unwrap();
@@ -313,43 +316,47 @@ fn ten_thousand_idle_connections_own_no_buffers() {
         }
         server.until("no buffers", |server| server.handle.sum(|counters| &counters.input_buffer_bytes) == 0);
         assert_eq!(server.handle.sum(|counters| &counters.output_pending_bytes), 0);
-    }
+    });
 }
 
 /// Many clients send all of a pipeline and read then: more than the kernel's buffers take in either direction.
 #[test]
 fn a_pipeline_may_be_sent_whole_before_its_replies_are_read() {
+    each(|kind| {
+        // With the lower limit, more input comes than is kept.
+        [1 << 20, 300_000].into_iter().for_each(|pause| pipeline(kind, pause));
+    });
+}
+
+fn pipeline(kind: almandine_io::reactor::Kind, pause: usize) {
     const FRAMES: usize = 500;
-    // With the lower limit, more input comes than is kept.
-    for (kind, pause) in KINDS.iter().flat_map(|kind| [(*kind, 1 << 20), (*kind, 200_000)]) {
-        let server = Server::tcp(kind, 1);
-        server.limits.output_pause_bytes.store(pause, Ordering::SeqCst);
-        let mut client = server.connect();
-        let payload = vec![9; 60_000];
-        let mut bytes = Vec::new();
-        for _ in 0..FRAMES {
-            frame(&mut bytes, &payload);
-        }
-        client.stream.set_write_timeout(Some(Duration::from_secs(20))).unwrap();
-        client.stream.write_all(&bytes).expect("the server takes what is sent");
-        assert!(server.executed.load(Ordering::SeqCst) < FRAMES);
-        for _ in 0..FRAMES {
-            assert_eq!(client.receive(), payload);
-        }
+    let server = Server::tcp(kind, 1);
+    server.limits.output_pause_bytes.store(pause, Ordering::SeqCst);
+    let mut client = server.connect();
+    let payload = vec![9; 60_000];
+    let mut bytes = Vec::new();
+    for _ in 0..FRAMES {
+        frame(&mut bytes, &payload);
+    }
+    client.stream.set_write_timeout(Duration::from_secs(20));
+    client.stream.write_all(&bytes).expect("the server takes what is sent");
+    assert!(server.executed.load(Ordering::SeqCst) < FRAMES);
+    for _ in 0..FRAMES {
+        assert_eq!(client.receive(), payload);
     }
 }
 
 /// Behind the limits in both directions it waits for the peer to read, and the peer perhaps for it: that ends.
 #[test]
 fn a_client_that_writes_on_and_never_reads_is_closed() {
-    for kind in KINDS {
+    each(|kind| {
         let server = Server::tcp(kind, 1);
         server.limits.output_pause_bytes.store(20_000, Ordering::SeqCst);
         server.limits.unread_s_max.store(1, Ordering::SeqCst);
         let mut client = server.connect();
         let mut bytes = Vec::new();
         (0..100).for_each(|_| frame(&mut bytes, &[9; 10_000]));
-        client.stream.set_write_timeout(Some(Duration::from_secs(120))).unwrap();
+        client.stream.set_write_timeout(Duration::from_secs(120));
         let mut written = 0_usize;
         let error = loop {
             match client.stream.write(&bytes[written % bytes.len()..]) {
@@ -361,5 +368,5 @@ fn a_client_that_writes_on_and_never_reads_is_closed() {
         assert_eq!(server.handle.sum(|counters| &counters.closed_by.output_limit), 1);
         server.until("nothing of it is kept", |server| server.handle.sum(|counters| &counters.output_pending_bytes) == 0);
         assert_eq!(server.connect().call(b"hello"), b"hello");
-    }
+    });
 }

@@ -1,4 +1,4 @@
-//! The behaviour of a network of workers, on both reactors.
+//! The behaviour of a network of workers, on both reactors, and in the simulation.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 mod common;
@@ -7,4 +7,5 @@ mod echo;
 mod endpoints;
 mod limits;
 mod reads;
+mod rig;
 mod stream;

@@ -8,21 +8,21 @@
 
 use std::collections::HashMap;
 use std::io::{self, BufRead, BufReader, Read, Write};
-use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
-use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use almandine_base::Output;
 use almandine_io::file::File;
+use almandine_io::files;
 use almandine_io::reactor::Kind;
 use almandine_io::socket::{Address, bind};
 use almandine_io::storage::{BlockingSource, BufferPool, ReadDone, ReadRequest, Source};
+use almandine_io::thread::JoinHandle;
 use almandine_net::{ConnectionId, Control, Endpoint, Handle, Limits, Next, Options, Peer, Progress, Service};
 
-use crate::common::KINDS;
+use crate::rig::{KINDS, Pipe, Stopwatch, each, each_calmly, sleep_ms, spawn};
 
 const BLOCK: u64 = 4096;
 const BLOCKS: u64 = 1000;
@@ -193,7 +193,7 @@ impl Service for Lines {
 /// One worker; dropping it stops it and checks that nothing is left over.
 struct Server {
     handle: Handle<()>,
-    address: SocketAddr,
+    address: Address,
     gate: Arc<Gate>,
     open: Arc<AtomicUsize>,
     ended: Arc<AtomicUsize>,
@@ -207,17 +207,18 @@ impl Server {
         let name = format!("almandine-net-reads-{}-{}", std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed));
         let path = std::env::temp_dir().join(name);
         let bytes: Vec<u8> = (0..BLOCKS).flat_map(|block| block.to_le_bytes().repeat(BLOCK as usize / 8)).collect();
-        std::fs::write(&path, &bytes[..bytes.len() - 10]).unwrap();
-        let file = Arc::new(File::from(std::fs::File::open(&path).unwrap()));
+        files::make_directories(std::env::temp_dir()).unwrap();
+        files::write(&path, &bytes[..bytes.len() - 10]).unwrap();
+        let file = Arc::new(almandine_io::file::open(&path, false).unwrap());
         let listener = bind(&["127.0.0.1"], 0, 511).unwrap().remove(0);
-        let Address::Ip(address) = *listener.address() else { panic!("not a TCP server") };
+        let address = listener.address().clone();
         let endpoints = vec![Arc::new(Endpoint { listener: Arc::new(listener), transport: None })];
         let options = Options { workers: 1, active: 1, reactor: kind, endpoints, limits: Arc::new(Limits::default()) };
         let (handle, mut workers) = almandine_net::open(options).unwrap();
         let (gate, open, ended) = (Arc::new(Gate::default()), Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
         let worker = workers.remove(0);
         let service = (Arc::clone(&gate), Arc::clone(&open), Arc::clone(&ended));
-        let thread = std::thread::spawn(move || {
+        let thread = spawn("worker", move || {
             let (gate, open, ended) = service;
             let pool = BufferPool::with_arenas();
             let lines = Lines { way, file, gate, open, ended, pool, wanted: Vec::new(), askers: HashMap::new(), next_token: 0 };
@@ -227,9 +228,7 @@ impl Server {
     }
 
     fn connect(&self) -> Client {
-        let stream = TcpStream::connect(self.address).unwrap();
-        stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
-        stream.set_nodelay(true).unwrap();
+        let stream = Pipe::connect(&self.address).unwrap();
         Client { reader: BufReader::new(stream.try_clone().unwrap()), stream }
     }
 
@@ -238,17 +237,17 @@ impl Server {
     }
 
     fn until(&self, what: &str, mut condition: impl FnMut(&Self) -> bool) {
-        let start = Instant::now();
+        let start = Stopwatch::start();
         while !condition(self) {
             assert!(start.elapsed() < Duration::from_secs(20), "{what} did not happen");
-            std::thread::sleep(Duration::from_millis(2));
+            sleep_ms(2);
         }
     }
 }
 
 impl Drop for Server {
     fn drop(&mut self) {
-        let _ = std::fs::remove_file(&self.path);
+        let _ = files::remove(&self.path);
         self.handle.stop();
         let failed = self.thread.take().is_some_and(|thread| thread.join().is_err());
         self.gate.open();
@@ -262,8 +261,8 @@ impl Drop for Server {
 }
 
 struct Client {
-    stream: TcpStream,
-    reader: BufReader<TcpStream>,
+    stream: Pipe,
+    reader: BufReader<Pipe>,
 }
 
 impl Client {
@@ -283,36 +282,44 @@ impl Client {
     }
 }
 
+/// On the reactors of this kernel alone: a source that waits for the test cannot be read in an event of the simulation.
 fn servers() -> impl Iterator<Item = Server> {
-    KINDS.into_iter().flat_map(|kind| [Way::Again, Way::Straight].map(|way| Server::new(kind, way)))
+    KINDS.into_iter().flat_map(of_both_ways)
+}
+
+fn of_both_ways(kind: Kind) -> impl Iterator<Item = Server> {
+    [Way::Again, Way::Straight].into_iter().map(move |way| Server::new(kind, way))
 }
 
 #[test]
 fn pipelines_of_reads_keep_their_order() {
-    for server in servers() {
-        let mut clients: Vec<Client> = (0..50).map(|_| server.connect()).collect();
-        for round in 0..3 {
-            let block = |client: usize, line: usize| (client * 31 + line * 7 + round) % (BLOCKS as usize - 1);
-            for (number, client) in clients.iter_mut().enumerate() {
-                let lines: String = (0..300)
-                    .map(|line| if line % 5 == 0 { format!("echo {line}\n") } else { format!("{}\n", block(number, line)) })
-                    .collect();
-                // Cut somewhere, so that a line comes in two parts.
-                let cut = lines.len() * (number + 1) / 52;
-                client.send(&lines[..cut]);
-                client.send(&lines[cut..]);
-            }
-            for (number, client) in clients.iter_mut().enumerate() {
-                for line in 0..300 {
-                    let expected = if line % 5 == 0 { format!("echo {line}") } else { format!("block {}", block(number, line)) };
-                    assert_eq!(client.line(), expected, "connection {number}, line {line}");
+    each(|kind| {
+        for server in of_both_ways(kind) {
+            let mut clients: Vec<Client> = (0..50).map(|_| server.connect()).collect();
+            for round in 0..3 {
+                let block = |client: usize, line: usize| (client * 31 + line * 7 + round) % (BLOCKS as usize - 1);
+                for (number, client) in clients.iter_mut().enumerate() {
+                    let lines: String = (0..300)
+                        .map(|line| if line % 5 == 0 { format!("echo {line}\n") } else { format!("{}\n", block(number, line)) })
+                        .collect();
+                    // Cut somewhere, so that a line comes in two parts.
+                    let cut = lines.len() * (number + 1) / 52;
+                    client.send(&lines[..cut]);
+                    client.send(&lines[cut..]);
+                }
+                for (number, client) in clients.iter_mut().enumerate() {
+                    for line in 0..300 {
+                        let expected =
+                            if line % 5 == 0 { format!("echo {line}") } else { format!("block {}", block(number, line)) };
+                        assert_eq!(client.line(), expected, "connection {number}, line {line}");
+                    }
                 }
             }
+            let counters = server.handle.counters(0);
+            assert_eq!((counters.device_reads.value(), counters.device_reads_failed.value()), (3 * 50 * 240, 0));
+            assert_eq!(server.in_flight(), 0);
         }
-        let counters = server.handle.counters(0);
-        assert_eq!((counters.device_reads.value(), counters.device_reads_failed.value()), (3 * 50 * 240, 0));
-        assert_eq!(server.in_flight(), 0);
-    }
+    });
 }
 
 #[test]
@@ -328,9 +335,11 @@ fn others_go_on_while_a_source_is_slow() {
         }
         assert_eq!(server.in_flight(), 100);
         for client in &slow {
-            client.stream.set_nonblocking(true).unwrap();
-            assert_eq!((&client.stream).read(&mut [0; 1]).unwrap_err().kind(), io::ErrorKind::WouldBlock);
-            client.stream.set_nonblocking(false).unwrap();
+            let Pipe::Tcp(stream) = &client.stream else { panic!("not a TCP client") };
+            let mut stream = stream;
+            stream.set_nonblocking(true).unwrap();
+            assert_eq!(stream.read(&mut [0; 1]).unwrap_err().kind(), io::ErrorKind::WouldBlock);
+            stream.set_nonblocking(false).unwrap();
         }
         server.gate.open();
         for client in &mut slow {
@@ -347,7 +356,7 @@ fn a_connection_may_close_while_it_reads() {
             for (number, client) in clients.iter_mut().enumerate() {
                 client.send("gate 1\ngate 2\n3\nignored\n");
                 if number % 2 == 0 {
-                    socket2::SockRef::from(&client.stream).set_linger(Some(Duration::ZERO)).unwrap();
+                    client.stream.reset_when_closed();
                 }
             }
             server.until("all are read", |server| server.in_flight() == 40 || round > 0 && server.in_flight() == 0);
@@ -375,11 +384,11 @@ fn a_half_closed_peer_gets_its_blocks() {
         let lines: String = (0..500).map(|line| format!("{line}\n")).collect();
         client.send(&lines);
         client.send("gate 9\nlast\n");
-        client.stream.shutdown(Shutdown::Write).unwrap();
+        client.stream.finish();
         for line in 0..384 {
             assert_eq!(client.line(), format!("block {line}"));
         }
-        std::thread::sleep(Duration::from_millis(50));
+        sleep_ms(50);
         assert_eq!(server.in_flight(), 1);
         server.gate.open();
         for line in 384..500 {
@@ -396,14 +405,14 @@ fn input_behind_a_read_is_bounded() {
         let mut client = server.connect();
         let mut writer = client.stream.try_clone().unwrap();
         let filler = "x".repeat(99);
-        let thread = std::thread::spawn(move || {
+        let thread = spawn("writer", move || {
             writer.write_all(b"gate 1\n").unwrap();
             let line = format!("{filler}\n");
             (0..200_000).for_each(|_| writer.write_all(line.as_bytes()).unwrap());
         });
         let mut before = 0;
         server.until("it stops", |server| {
-            std::thread::sleep(Duration::from_millis(50));
+            sleep_ms(50);
             let now = server.handle.sum(|counters| &counters.bytes_in);
             now > 7 && std::mem::replace(&mut before, now) == now
         });
@@ -418,16 +427,18 @@ fn input_behind_a_read_is_bounded() {
 
 #[test]
 fn errors_come_in_order_and_are_counted() {
-    for server in servers() {
-        let mut client = server.connect();
-        client.send(&format!("1\nfail\n2\n{}\n{}\nend\n", BLOCKS - 1, BLOCKS + 5));
-        assert_eq!([client.line(), client.line(), client.line()], ["block 1", "error it is broken", "block 2"]);
-        assert!(client.line().starts_with("error "));
-        assert!(client.line().starts_with("error "));
-        assert_eq!(client.line(), "end");
-        let counters = server.handle.counters(0);
-        assert_eq!((counters.device_reads.value(), counters.device_reads_failed.value()), (5, 3));
-    }
+    each(|kind| {
+        for server in of_both_ways(kind) {
+            let mut client = server.connect();
+            client.send(&format!("1\nfail\n2\n{}\n{}\nend\n", BLOCKS - 1, BLOCKS + 5));
+            assert_eq!([client.line(), client.line(), client.line()], ["block 1", "error it is broken", "block 2"]);
+            assert!(client.line().starts_with("error "));
+            assert!(client.line().starts_with("error "));
+            assert_eq!(client.line(), "end");
+            let counters = server.handle.counters(0);
+            assert_eq!((counters.device_reads.value(), counters.device_reads_failed.value()), (5, 3));
+        }
+    });
 }
 
 #[test]
@@ -453,20 +464,22 @@ fn five_thousand_reads_are_in_flight() {
 #[test]
 fn finished_reads_wake_a_sleeping_worker() {
     // Of files only: the gates of other tests hold the threads of other sources.
-    for server in servers() {
-        let mut client = server.connect();
-        let mut late = 0;
-        for number in 0..200 {
-            std::thread::sleep(Duration::from_micros(200));
-            let start = Instant::now();
-            for block in [number, number + 500] {
-                assert_eq!(client.call(&block.to_string()), format!("block {block}"));
+    each_calmly(|kind| {
+        for server in of_both_ways(kind) {
+            let mut client = server.connect();
+            let mut late = 0;
+            for number in 0..200 {
+                almandine_io::thread::sleep(Duration::from_micros(200));
+                let start = Stopwatch::start();
+                for block in [number, number + 500] {
+                    assert_eq!(client.call(&block.to_string()), format!("block {block}"));
+                }
+                late += usize::from(start.elapsed() > Duration::from_millis(50));
             }
-            late += usize::from(start.elapsed() > Duration::from_millis(50));
+            // A lost wake waits for the tick; a busy machine may do that to one or two.
+            assert!(late < 3, "{late} reads waited");
         }
-        // A lost wake waits for the tick; a busy machine may do that to one or two.
-        assert!(late < 3, "{late} reads waited");
-    }
+    });
 }
 
 #[test]

@@ -3,7 +3,8 @@
 use std::io::Write;
 use std::sync::atomic::Ordering;
 
-use crate::common::{Ask, KINDS, Server, UNREADABLE, frame};
+use crate::common::{Ask, Server, UNREADABLE, frame};
+use crate::rig::each;
 
 fn request(count: u32) -> Vec<u8> {
     [&b"STREAM"[..], &count.to_le_bytes()].concat()
@@ -15,7 +16,7 @@ fn is_counting(reply: &[u8]) -> bool {
 
 #[test]
 fn streams_of_all_lengths_are_whole_and_in_order() {
-    for kind in KINDS {
+    each(|kind| {
         let server = Server::tcp(kind, 1);
         let mut client = server.connect();
         let counts = [0, 1, 65_535, 65_536, 65_537, 300_000, 5_000_000, 2, 262_144, 262_145];
@@ -32,12 +33,12 @@ fn streams_of_all_lengths_are_whole_and_in_order() {
             assert!(reply.len() == count as usize && is_counting(&reply), "{count}");
             assert_eq!(client.receive(), vec![7; 300_000]);
         }
-    }
+    });
 }
 
 #[test]
 fn a_stream_to_a_slow_reader_takes_little_memory_and_holds_nobody_up() {
-    for kind in KINDS {
+    each(|kind| {
         let server = Server::tcp(kind, 1);
         let (mut slow, mut other) = (server.connect(), server.connect());
         let id = slow.id();
@@ -59,12 +60,12 @@ fn a_stream_to_a_slow_reader_takes_little_memory_and_holds_nobody_up() {
         let mut last = [slow.receive(), slow.receive()];
         last.sort();
         assert_eq!(last, [b"behind".to_vec(), b"pushed".to_vec()]);
-    }
+    });
 }
 
 #[test]
 fn a_stream_ends_with_its_connection() {
-    for kind in KINDS {
+    each(|kind| {
         let server = Server::tcp(kind, 1);
         let mut killed = server.connect();
         let id = killed.id();
@@ -80,5 +81,5 @@ fn a_stream_ends_with_its_connection() {
         broken.send(&request(UNREADABLE + 1));
         let sent = broken.rest();
         assert!(sent.len() <= 4 + UNREADABLE as usize && is_counting(&sent[4..]), "{}", sent.len());
-    }
+    });
 }

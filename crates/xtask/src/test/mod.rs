@@ -65,8 +65,11 @@ const LOOM: &[(&str, &[&str])] =
     &[("almandine-io", &["--lib", "model"]), ("almandine-epoch", &["--test", "loom"]), ("almandine-store", &["--lib", "model"])];
 
 /// The simulation of `io`, and what runs in it.
-const SIM: &[&str] =
-    &["--package", "almandine-io", "--package", "almandine-sim", "--features", "almandine-io/sim,almandine-sim/sim"];
+#[rustfmt::skip]
+const SIM: &[&str] = &[
+    "--package", "almandine-io", "--package", "almandine-net", "--package", "almandine-sim",
+    "--features", "almandine-io/sim,almandine-net/sim,almandine-sim/sim",
+];
 
 /// What is built anew for mutants: the crates that have steps and those above them, once for the server and a proof of `session`.
 const MUTANTS: &[&str] =

@@ -70,6 +70,11 @@ impl Direction {
         self.window.saturating_sub(self.wire_bytes + self.arrived_bytes)
     }
 
+    /// Whether nothing is under way or waits.
+    pub(super) fn is_empty(&self) -> bool {
+        self.room() == self.window
+    }
+
     /// Whether there is room for enough that a sender is told of it.
     pub(super) fn is_writable(&self) -> bool {
         self.room() * 3 >= self.window
