@@ -166,7 +166,9 @@ impl Kind {
                 Err(problem) => Err(problem.into()),
             },
             Self::Directory => match almandine_io::files::canonical(word) {
-                Ok(path) if path.is_dir() => path.into_os_string().into_string().map(Value::Text).map_err(|_| "Not UTF-8".into()),
+                Ok(path) if almandine_io::files::is_directory(&path) => {
+                    path.into_os_string().into_string().map(Value::Text).map_err(|_| "Not UTF-8".into())
+                }
                 Ok(_) => Err("Not a directory".into()),
                 Err(_) => Err("No such file or directory".into()),
             },

@@ -114,6 +114,13 @@ pub fn names(directory: impl AsRef<Path>) -> io::Result<Vec<String>> {
     fs::read_dir(directory)?.map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned())).collect()
 }
 
+/// Whether there is a directory.
+#[must_use]
+pub fn is_directory(path: impl AsRef<Path>) -> bool {
+    simulated!(|disk| disk.names(path.as_ref()).is_ok());
+    path.as_ref().is_dir()
+}
+
 /// The path without links and dots.
 ///
 /// # Errors

@@ -7,6 +7,12 @@
 //! **Start reading at**: [`run::run`], then the tests.
 
 #[cfg(feature = "sim")]
+pub mod proofs;
+#[cfg(feature = "sim")]
 pub mod run;
 #[cfg(feature = "sim")]
+pub mod runtime;
+#[cfg(feature = "sim")]
 pub mod schedules;
+#[cfg(feature = "sim")]
+pub mod server;

@@ -11,6 +11,7 @@ use almandine_device::{
     Device, FaultPlan, FaultyDevice, FileDevice, FileOptions, MemoryDevice, NullDevice, Quota, ShardedDevice, WatchedDevice,
 };
 use almandine_instance::Instance;
+use almandine_io::files;
 use almandine_keyspace::Storage;
 
 mod devices;
@@ -67,8 +68,8 @@ pub(crate) fn check(settings: &Settings, base: &Path) -> Result<(), String> {
             return Err(format!("storage-dir names '{directory}' twice"));
         }
         // A directory that cannot be listed is left to the start, which has the rights of the server.
-        let names = almandine_io::files::names(&path).unwrap_or_default();
-        if let Some(foreign) = names.iter().find(|name| !OURS.contains(&name.as_str()) || !path.join(name).is_dir()) {
+        let names = files::names(&path).unwrap_or_default();
+        if let Some(foreign) = names.iter().find(|name| !OURS.contains(&name.as_str()) || !files::is_directory(path.join(name))) {
             return Err(format!(
                 "storage-dir: '{directory}' holds '{foreign}', which is not of this server. Name an empty directory; its files \
                  are deleted"
@@ -81,7 +82,7 @@ pub(crate) fn check(settings: &Settings, base: &Path) -> Result<(), String> {
 
 /// A path without links and dots, as far as it exists.
 fn resolved(path: &Path) -> PathBuf {
-    almandine_io::files::canonical(path).unwrap_or_else(|_| match (path.parent(), path.file_name()) {
+    files::canonical(path).unwrap_or_else(|_| match (path.parent(), path.file_name()) {
         (Some(parent), Some(name)) if parent != Path::new("") => resolved(parent).join(name),
         _ => std::path::absolute(path).unwrap_or_else(|_| path.to_owned()),
     })
@@ -156,23 +157,23 @@ fn local(settings: &Settings, base: &Path, part: Part) -> io::Result<Option<Arc<
     let storage = &settings.storage;
     let device: Arc<dyn Device> = match storage.device {
         StorageDevice::File if storage.directories.is_empty() => return Ok(None),
-        StorageDevice::File => files(settings, base, part)?,
+        StorageDevice::File => file_device(settings, base, part)?,
         StorageDevice::Memory => Arc::new(MemoryDevice::new()),
         StorageDevice::Null => Arc::new(NullDevice),
         StorageDevice::Faulty => {
             let sound: Arc<dyn Device> =
-                if storage.directories.is_empty() { Arc::new(MemoryDevice::new()) } else { files(settings, base, part)? };
+                if storage.directories.is_empty() { Arc::new(MemoryDevice::new()) } else { file_device(settings, base, part)? };
             Arc::new(FaultyDevice::new(sound, storage.fault_seed, faults(&storage.faults)?))
         }
     };
     Ok(Some(device))
 }
 
-fn files(settings: &Settings, base: &Path, part: Part) -> io::Result<Arc<dyn Device>> {
+fn file_device(settings: &Settings, base: &Path, part: Part) -> io::Result<Arc<dyn Device>> {
     let directories: Vec<PathBuf> =
         settings.storage.directories.iter().map(|directory| base.join(directory).join(part.name())).collect();
     for directory in &directories {
-        almandine_io::files::make_directories(directory).map_err(|error| {
+        files::make_directories(directory).map_err(|error| {
             io::Error::new(error.kind(), format!("storage-dir: cannot create '{}': {error}", directory.display()))
         })?;
     }

@@ -1,0 +1,42 @@
+//! A whole server on a machine of a world.
+
+use std::sync::Arc;
+
+use almandine_config::{Config, Startup};
+use almandine_io::files;
+use almandine_io::sim::turn::SimThread;
+use almandine_io::sim::world::{NodeId, World};
+use almandine_io::socket::Address;
+use almandine_server::Node;
+
+/// The working directory of each server.
+pub const DIRECTORY: &str = "/data";
+
+/// What each server is told: small tables.
+const SETTINGS: &[&str] =
+    &["--dir", DIRECTORY, "--port", "6379", "--bind", "0.0.0.0", "--protected-mode", "no", "--index-size", "64kb"];
+const NO_SNAPSHOTS: &[&str] = &["--save", ""];
+
+/// Where clients find the server of a machine.
+#[must_use]
+pub fn address() -> Address {
+    Address::Ip(([127, 0, 0, 1], 6379).into())
+}
+
+/// Starts a server with these settings beside those that each has, and lets it run until SHUTDOWN. The thread ends with it.
+///
+/// The world fails when the server does not start.
+pub fn start(world: &Arc<World>, node: NodeId, settings: &[&str]) -> SimThread<()> {
+    let args: Vec<String> = [SETTINGS, NO_SNAPSHOTS, settings].concat().iter().map(|word| (*word).to_owned()).collect();
+    world.spawn(node, "main", move || {
+        files::make_directories(DIRECTORY).expect("the disk takes a directory");
+        let config = match Config::load(&args) {
+            Ok(Startup::Run(config)) => *config,
+            Ok(_) => panic!("{args:?} start no server"),
+            Err(error) => panic!("{error}"),
+        };
+        let server = Node::start(config).expect("the server starts");
+        server.wait();
+        server.stop().expect("the server ends");
+    })
+}
