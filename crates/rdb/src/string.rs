@@ -75,6 +75,48 @@ pub(super) fn write_number(number: u64, out: &mut Vec<u8>) {
     }
 }
 
+/// Appends compressed bytes that stand for a string of `len`.
+pub(super) fn write_compressed(compressed: &[u8], len: usize, out: &mut Vec<u8>) {
+    out.push(COMPRESSED);
+    write_length(compressed.len(), out);
+    write_length(len, out);
+    out.extend_from_slice(compressed);
+}
+
+/// What the first byte of a string says of the others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Form {
+    /// It begins a length, behind which the string stands.
+    Plain,
+    /// An integer of this many bytes follows.
+    Integer(usize),
+    /// Two lengths follow, then compressed bytes.
+    Compressed,
+    /// No string begins so.
+    Unknown,
+}
+
+pub(super) fn form(first: u8) -> Form {
+    match first {
+        INTEGER_8 => Form::Integer(1),
+        INTEGER_16 => Form::Integer(2),
+        INTEGER_32 => Form::Integer(4),
+        COMPRESSED => Form::Compressed,
+        0..=LENGTH_64 => Form::Plain,
+        _ => Form::Unknown,
+    }
+}
+
+/// Bytes that a length takes whose first is this one.
+pub(super) fn number_bytes(first: u8) -> usize {
+    match first {
+        0x40..LENGTH_32 => 2,
+        LENGTH_32 => 5,
+        LENGTH_64 => 9,
+        _ => 1,
+    }
+}
+
 /// Bytes of memory that a string takes beside the payload: what a compressed one stands for. 0 for others, and for what is
 /// malformed.
 #[must_use]

@@ -161,7 +161,7 @@ fn restore(call: &mut WriteCall<'_>) -> Outcome {
             call.event(Classes::GENERIC, "del", key);
         }
     } else {
-        let kind = value.kind();
+        let kind = payload::kind(&value);
         let before = if call.keys.published().is_empty() { None } else { call.keys.metadata(key)? };
         payload::put(&mut call.keys, key, value, Put { expiry_ms, ..Put::default() }, call.context.settings())?;
         // Whichever of them the eviction policy does not keep is left out, as in Redis.

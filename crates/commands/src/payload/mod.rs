@@ -10,7 +10,6 @@ mod sorted_set;
 mod stream;
 
 use almandine_config::Settings;
-use almandine_datatypes::stream::StreamObject;
 use almandine_handler::{CommandError, Stop, errors};
 use almandine_keyspace::types::hash::Hashes;
 use almandine_keyspace::types::list::Lists;
@@ -18,12 +17,9 @@ use almandine_keyspace::types::set::Sets;
 use almandine_keyspace::types::sorted_set::SortedSets;
 use almandine_keyspace::types::stream::Streams;
 use almandine_keyspace::{Key, Kind, Put, Reader, Refusal, Writer};
+use almandine_rdb::types;
+use almandine_rdb::value::AnyValue;
 use almandine_rdb::value::footer::{self, Leniency};
-use almandine_rdb::value::hash::Hash;
-use almandine_rdb::value::list::List;
-use almandine_rdb::value::set::Set;
-use almandine_rdb::value::sorted_set::SortedSet;
-use almandine_rdb::{types, value};
 
 /// Bytes of a payload beside its value: the type byte and the footer.
 pub const ENVELOPE_BYTES: usize = 11;
@@ -90,27 +86,11 @@ fn of_string(value: &[u8]) -> Vec<u8> {
     payload
 }
 
-/// The value of a payload, checked but for what is compressed.
-pub enum Restored<'p> {
-    /// A string.
-    String(Vec<u8>),
-    /// A hash.
-    Hash(Hash<'p>),
-    /// A list.
-    List(List<'p>),
-    /// A set.
-    Set(Set<'p>),
-    /// A sorted set.
-    SortedSet(SortedSet<'p>),
-    /// A stream.
-    Stream(Box<StreamObject>),
-}
-
 /// Reads a payload.
 ///
 /// # Errors
 /// When its footer or its content is wrong.
-pub fn open(payload: &[u8]) -> Result<Restored<'_>, CommandError> {
+pub fn open(payload: &[u8]) -> Result<AnyValue<'_>, CommandError> {
     open_leniently(payload, Leniency::default())
 }
 
@@ -118,20 +98,10 @@ pub fn open(payload: &[u8]) -> Result<Restored<'_>, CommandError> {
 ///
 /// # Errors
 /// When what is asked of its footer, or its content, is wrong.
-pub fn open_leniently(payload: &[u8], leniency: Leniency) -> Result<Restored<'_>, CommandError> {
+pub fn open_leniently(payload: &[u8], leniency: Leniency) -> Result<AnyValue<'_>, CommandError> {
     let (mut content, version) = footer::open_leniently(payload, leniency).ok_or(errors::generic::DUMP_NOT_VERIFIED)?;
-    let value = match content.split_off_first() {
-        Some(&types::STRING) => almandine_rdb::read_string(&mut content).map(Restored::String),
-        Some(&kind) if Hash::is_type(kind, version) => Hash::read(kind, version, &mut content).ok().map(Restored::Hash),
-        Some(&kind) if List::is_type(kind) => List::read(kind, &mut content).ok().map(Restored::List),
-        Some(&kind) if Set::is_type(kind) => Set::read(kind, &mut content).ok().map(Restored::Set),
-        Some(&kind) if SortedSet::is_type(kind) => SortedSet::read(kind, &mut content).ok().map(Restored::SortedSet),
-        Some(&kind) if value::stream::is_type(kind) => {
-            value::stream::read(kind, &mut content).ok().map(|stream| Restored::Stream(Box::new(stream)))
-        }
-        _ => None,
-    };
-    value.ok_or(errors::generic::DUMP_MALFORMED)
+    let Some(&value_type) = content.split_off_first() else { return Err(errors::generic::DUMP_MALFORMED) };
+    AnyValue::read(value_type, version, &mut content).map_err(|_| errors::generic::DUMP_MALFORMED)
 }
 
 /// Bytes that reading a payload takes beside it: a compressed string may stand for many times its own.
@@ -145,14 +115,14 @@ pub fn expanded_len(payload: &[u8]) -> usize {
 ///
 /// # Errors
 /// When the payload is malformed, or the store is full; then nothing has changed.
-pub fn put(keys: &mut Writer<'_>, key: Key<'_>, value: Restored<'_>, put: Put, settings: &Settings) -> Result<(), Stop> {
+pub fn put(keys: &mut Writer<'_>, key: Key<'_>, value: AnyValue<'_>, put: Put, settings: &Settings) -> Result<(), Stop> {
     match value {
-        Restored::String(value) => Ok(keys.upsert_owned(key, value, put)?),
-        Restored::Hash(hash) => hash::put(keys, key, &hash, put, settings),
-        Restored::List(list) => list::put(keys, key, &list, put, settings),
-        Restored::Set(set) => set::put(keys, key, &set, put, settings),
-        Restored::SortedSet(set) => sorted_set::put(keys, key, &set, put, settings),
-        Restored::Stream(stream) => {
+        AnyValue::String(value) => Ok(keys.upsert_owned(key, value, put)?),
+        AnyValue::Hash(hash) => hash::put(keys, key, &hash, put, settings),
+        AnyValue::List(list) => list::put(keys, key, &list, put, settings),
+        AnyValue::Set(set) => set::put(keys, key, &set, put, settings),
+        AnyValue::SortedSet(set) => sorted_set::put(keys, key, &set, put, settings),
+        AnyValue::Stream(stream) => {
             let mut new = keys.new_value::<Streams>(());
             new.take(*stream);
             Ok(keys.put_value(key, new, put)?)
@@ -160,18 +130,16 @@ pub fn put(keys: &mut Writer<'_>, key: Key<'_>, value: Restored<'_>, put: Put, s
     }
 }
 
-impl Restored<'_> {
-    /// The type of the value.
-    #[must_use]
-    pub fn kind(&self) -> Kind {
-        match self {
-            Self::String(_) => Kind::String,
-            Self::Hash(_) => Kind::Hash,
-            Self::List(_) => Kind::List,
-            Self::Set(_) => Kind::Set,
-            Self::SortedSet(_) => Kind::SortedSet,
-            Self::Stream(_) => Kind::Stream,
-        }
+/// The type of a value.
+#[must_use]
+pub fn kind(value: &AnyValue<'_>) -> Kind {
+    match value {
+        AnyValue::String(_) => Kind::String,
+        AnyValue::Hash(_) => Kind::Hash,
+        AnyValue::List(_) => Kind::List,
+        AnyValue::Set(_) => Kind::Set,
+        AnyValue::SortedSet(_) => Kind::SortedSet,
+        AnyValue::Stream(_) => Kind::Stream,
     }
 }
 
@@ -181,7 +149,7 @@ mod tests {
 
     fn string(payload: &[u8]) -> Result<Vec<u8>, CommandError> {
         match open(payload)? {
-            Restored::String(value) => Ok(value),
+            AnyValue::String(value) => Ok(value),
             _ => panic!("no string"),
         }
     }

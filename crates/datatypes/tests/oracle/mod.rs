@@ -50,11 +50,16 @@ pub(crate) struct Oracle {
 
 impl Oracle {
     pub(crate) fn start() -> Self {
+        Self::start_with(&[])
+    }
+
+    /// Starts one with more arguments.
+    pub(crate) fn start_with(more: &[&str]) -> Self {
         for _ in 0..5 {
             // The port may be taken between this and the server's start: then another one is tried.
             let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
             let arguments = ["--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--logfile", "/dev/null", "--port"];
-            let mut server = redis_server().args(arguments).arg(port.to_string()).stdout(Stdio::null()).spawn().unwrap();
+            let mut server = redis_server().args(arguments).arg(port.to_string()).args(more).stdout(Stdio::null()).spawn().unwrap();
             let connection = (0..200).find_map(|_| {
                 std::thread::sleep(Duration::from_millis(25));
                 let running = server.try_wait().unwrap().is_none();

@@ -27,7 +27,7 @@ use super::footer;
 use crate::types;
 
 pub use read::read;
-pub use write::write;
+pub use write::{write, write_without_activity};
 
 /// Flags of an entry.
 const DELETED: i64 = 1;

@@ -13,16 +13,28 @@ use super::{ID_BYTES, NEVER, SAME_FIELDS, StreamForm, UNKNOWN};
 /// # Errors
 /// [`Missing`]: a part of the stream is not in memory; `out` is as before.
 pub fn write(stream: &StreamObject, out: &mut Vec<u8>) -> Result<StreamForm, Missing> {
+    write_in(form(stream), stream, out)
+}
+
+/// As [`write()`], without times of consumers where that is enough for Redis 7.0 to read it.
+///
+/// # Errors
+/// [`Missing`]: a part of the stream is not in memory; `out` is as before.
+pub fn write_without_activity(stream: &StreamObject, out: &mut Vec<u8>) -> Result<StreamForm, Missing> {
+    let form = form(stream);
+    write_in(if form == StreamForm::Active { StreamForm::Plain } else { form }, stream, out)
+}
+
+fn write_in(form: StreamForm, stream: &StreamObject, out: &mut Vec<u8>) -> Result<StreamForm, Missing> {
     let begin = out.len();
-    let written = write_stream(stream, out);
+    let written = write_stream(form, stream, out);
     if written.is_err() {
         out.truncate(begin);
     }
     written
 }
 
-fn write_stream(stream: &StreamObject, out: &mut Vec<u8>) -> Result<StreamForm, Missing> {
-    let form = form(stream);
+fn write_stream(form: StreamForm, stream: &StreamObject, out: &mut Vec<u8>) -> Result<StreamForm, Missing> {
     out.push(form.value_type());
     write_number(stream.entries().payload_nodes().count() as u64, out);
     for node in stream.entries().payload_nodes() {
