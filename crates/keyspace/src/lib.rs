@@ -24,7 +24,7 @@ pub use access::plan::KeyPlan;
 pub use access::reader::{KeyHeat, Metadata, Reader};
 pub use access::unit::UnitOfWork;
 pub use access::value::{Owned, Value};
-pub use access::writer::Writer;
+pub use access::writer::{Copies, Writer};
 pub use almandine_base::object::Missing;
 #[cfg(debug_assertions)]
 pub use almandine_store::limit_allocations;

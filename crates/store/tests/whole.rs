@@ -90,7 +90,7 @@ impl Rig {
         self.batch(&keys, |session, namespace| {
             let pairs: Vec<Pair<'_>> = pairs
                 .iter()
-                .map(|(key, value, expiry_ms)| Pair { key: session.key(namespace, key), value, expiry_ms: *expiry_ms })
+                .map(|(key, value, expiry_ms)| Pair { key: session.key(namespace, key), value, copy: None, expiry_ms: *expiry_ms })
                 .collect();
             session.plan().upsert_all(&pairs)
         })
@@ -297,7 +297,7 @@ fn without_a_plan_the_keys_are_latched_together() {
         let keys: Vec<_> = names.iter().map(|name| session.key(rig.namespace, name)).collect();
         let outcome = session
             .plan()
-            .upsert_all(&keys.into_iter().map(|key| Pair { key, value: &value, expiry_ms: None }).collect::<Vec<_>>());
+            .upsert_all(&keys.into_iter().map(|key| Pair { key, value: &value, copy: None, expiry_ms: None }).collect::<Vec<_>>());
         session.leave();
         outcome
     };
@@ -318,7 +318,7 @@ fn keys_that_come_several_at_a_time_are_all_scanned() {
         let session = rig.session.as_mut().unwrap();
         for names in names.chunks(together) {
             session.enter(NOW_MS);
-            let pair = |name| Pair { key: session.key(rig.namespace, name), value: b"value", expiry_ms: None };
+            let pair = |name| Pair { key: session.key(rig.namespace, name), value: b"value", copy: None, expiry_ms: None };
             let pairs: Vec<Pair<'_>> = names.iter().map(|name| pair(name)).collect();
             session.plan().upsert_all(&pairs).unwrap();
             session.leave();

@@ -7,7 +7,7 @@ use almandine_base::steps;
 use almandine_command_spec::{Access, Arg, CommandSpec, Group, KeySpec, Keys, Traits};
 use almandine_datatypes::number::parse_i64;
 use almandine_handler::{Command, CommandError, Handler, Options, Outcome, ReadCall, WriteCall, errors};
-use almandine_keyspace::{Kind, Missing};
+use almandine_keyspace::{Copies, Kind, Missing, Need};
 use almandine_resp::Args;
 
 use super::condition::EXISTENCE_ARGS;
@@ -55,7 +55,8 @@ pub(super) const MSET: Command = Command {
         summary: "Atomically creates or modifies the string values of one or more keys.",
         group: Group::String,
         args: &[Arg::block("data", &[Arg::key("key", Access::Overwrite), Arg::value("value")]).multiple()],
-        traits: Traits { fast: false, ..WRITE },
+        // It copies values before it latches their keys.
+        traits: Traits { fast: false, self_locking: true, ..WRITE },
         tips: &["request_policy:multi_shard", "response_policy:all_succeeded"],
         ..CommandSpec::BLANK
     },
@@ -65,7 +66,10 @@ pub(super) const MSET: Command = Command {
 fn mset(call: &mut WriteCall<'_>) -> Outcome {
     let pairs = call.args.slice_from(1);
     check_pairs(pairs, "mset")?;
-    set_pairs(call, pairs, pairs.len() / 2, None)?;
+    let (db, count) = (call.keys.db(), pairs.len() / 2);
+    let copies = Copies::of(pair_positions(count).map(|at| (pairs.at(at), pairs.at(at + 1))));
+    call.keys.plan().hold_for(pair_positions(count).map(|at| (db, pairs.at(at), Need::Overwrite)))?;
+    set_pairs(call, pairs, count, None, &copies)?;
     call.reply.ok();
     Ok(())
 }
@@ -88,7 +92,7 @@ fn msetnx(call: &mut WriteCall<'_>) -> Outcome {
     check_pairs(pairs, "msetnx")?;
     let none_exists = all_exist(call, pairs, pairs.len() / 2, false)?;
     if none_exists {
-        set_pairs(call, pairs, pairs.len() / 2, None)?;
+        set_pairs(call, pairs, pairs.len() / 2, None, &Copies::default())?;
     }
     call.reply.integer(i64::from(none_exists));
     Ok(())
@@ -153,10 +157,10 @@ fn msetex(call: &mut WriteCall<'_>) -> Outcome {
             ExpiryChange::Keep => set_pairs_keeping(call, pairs, count)?,
             // What expires at once is a change even of what was not there.
             _ if expiry_ms.is_some_and(|at| at <= call.now_ms()) => {
-                set_pairs(call, pairs, count, None)?;
+                set_pairs(call, pairs, count, None, &Copies::default())?;
                 delete_expired(call, pairs, count)?;
             }
-            _ => set_pairs(call, pairs, count, expiry_ms)?,
+            _ => set_pairs(call, pairs, count, expiry_ms, &Copies::default())?,
         }
     }
     call.reply.integer(i64::from(holds));
@@ -164,7 +168,7 @@ fn msetex(call: &mut WriteCall<'_>) -> Outcome {
 }
 
 /// The positions of the keys of `count` pairs.
-fn pair_positions(count: usize) -> impl Iterator<Item = usize> {
+fn pair_positions(count: usize) -> impl Iterator<Item = usize> + Clone {
     (0..count).map(|pair| 2 * pair)
 }
 
@@ -183,10 +187,10 @@ fn check_pairs(pairs: Args<'_>, command: &str) -> Outcome {
     if pairs.len().is_multiple_of(2) { Ok(()) } else { Err(errors::wrong_arity(command).into()) }
 }
 
-/// Sets the keys of the first `count` pairs: all, or none.
-fn set_pairs(call: &mut WriteCall<'_>, pairs: Args<'_>, count: usize, expiry_ms: Option<i64>) -> Outcome {
+/// Sets the keys of the first `count` pairs, which are latched: all, or none.
+fn set_pairs(call: &mut WriteCall<'_>, pairs: Args<'_>, count: usize, expiry_ms: Option<i64>, copies: &Copies) -> Outcome {
     let before = kinds_before(call, pairs, count)?;
-    call.keys.upsert_all(pair_positions(count).map(|at| (pairs.at(at), pairs.at(at + 1), expiry_ms)))?;
+    call.keys.upsert_all(pair_positions(count).map(|at| (pairs.at(at), pairs.at(at + 1), expiry_ms)), copies)?;
     tell_set(call, pairs, &before, expiry_ms.is_some());
     Ok(())
 }
@@ -233,7 +237,7 @@ fn set_pairs_keeping(call: &mut WriteCall<'_>, pairs: Args<'_>, count: usize) ->
         kept.push((pairs.at(at), pairs.at(at + 1), expiry_ms));
     }
     let before = kinds_before(call, pairs, count)?;
-    call.keys.upsert_all(kept.into_iter())?;
+    call.keys.upsert_all(kept.into_iter(), &Copies::default())?;
     tell_set(call, pairs, &before, false);
     Ok(())
 }

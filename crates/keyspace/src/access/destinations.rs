@@ -147,7 +147,7 @@ impl KeyPlan<'_, '_> {
     ///
     /// # Errors
     /// When something has to be read from the device first; then the command must not have changed anything.
-    pub fn secure_all_waiters<'k>(&mut self, keys: impl Iterator<Item = (u16, &'k [u8])>) -> Result<(), Missing> {
+    pub(crate) fn secure_all_waiters<'k>(&mut self, keys: impl Iterator<Item = (u16, &'k [u8])>) -> Result<(), Missing> {
         if !self.keys.accessor.cold().is_possible() || !self.keys.accessor.keyspace.has_waiters() {
             return Ok(());
         }

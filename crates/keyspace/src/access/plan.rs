@@ -78,11 +78,20 @@ impl KeyPlan<'_, '_> {
     /// # Errors
     /// When something has to be read from the device first; then the command must not have changed anything.
     pub fn hold<'k>(&mut self, keys: impl Iterator<Item = (u16, &'k [u8])> + Clone) -> Result<(), Missing> {
-        self.keys.lock_keys(keys.clone(), true);
-        let mut outcome = self.secure_all_waiters(keys.clone());
-        for (db, key) in keys {
+        self.hold_for(keys.map(|(db, key)| (db, key, Need::Read)))
+    }
+
+    /// As [`KeyPlan::hold`], for what the command needs each key for. It may remove one that it overwrites and look it up again.
+    ///
+    /// # Errors
+    /// When something has to be read from the device first; then the command must not have changed anything.
+    pub fn hold_for<'k>(&mut self, keys: impl Iterator<Item = (u16, &'k [u8], Need)> + Clone) -> Result<(), Missing> {
+        let names = || keys.clone().map(|(db, key, _)| (db, key));
+        self.keys.lock_keys(names(), true);
+        let mut outcome = self.secure_all_waiters(names());
+        for (db, key, need) in keys {
             // All of them, so that all are read together.
-            outcome = outcome.and(self.require_in(db, key));
+            outcome = outcome.and(self.require_in(db, key, need));
         }
         outcome
     }
@@ -93,18 +102,11 @@ impl KeyPlan<'_, '_> {
     /// When something has to be read from the device first; then the command must not have changed anything.
     pub fn hold_one(&mut self, key: Key<'_>) -> Result<(), Missing> {
         self.lock_one(key);
-        self.require(key)
-    }
-
-    /// Makes sure that all that is known of a locked key is at hand. Before a command reads what it is about to change.
-    ///
-    /// # Errors
-    /// When something has to be read from the device first; then the command must not have changed anything.
-    pub fn require(&mut self, key: Key<'_>) -> Result<(), Missing> {
         self.require_for(key, Need::Read, false)
     }
 
-    /// As [`KeyPlan::require`], for what the command needs the key for. `again`: it may remove the key and look it up again.
+    /// Makes sure that what the command needs of a locked key is at hand. Before it reads what it is about to change. `again`: it
+    /// may remove the key and look it up again.
     ///
     /// # Errors
     /// When something has to be read from the device first; then the command must not have changed anything.
@@ -116,14 +118,17 @@ impl KeyPlan<'_, '_> {
         if again { self.keys.accessor.cold().probe_all(key, need) } else { self.keys.accessor.cold().probe(key, need) }
     }
 
-    /// As [`KeyPlan::require`], for a key of any database.
-    fn require_in(&mut self, db: u16, key: &[u8]) -> Result<(), Missing> {
+    /// As [`KeyPlan::require_for`], for a key of any database.
+    fn require_in(&mut self, db: u16, key: &[u8], need: Need) -> Result<(), Missing> {
         if !self.keys.accessor.cold().is_possible() {
             return Ok(());
         }
         let namespace = self.keys.namespace_of(db);
         let key = self.keys.accessor.session.key(namespace, key);
-        self.keys.accessor.cold().probe(key, Need::Read)
+        match need {
+            Need::Read => self.keys.accessor.cold().probe(key, need),
+            Need::Overwrite => self.keys.accessor.cold().probe_all(key, need),
+        }
     }
 
     /// The sequence of the last effect on a key that is latched: the value that is read under this latch has it and all before

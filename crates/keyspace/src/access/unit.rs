@@ -191,7 +191,7 @@ mod tests {
         let mut writer = accessor.writer(0);
         writer.plan().lock_all(NAMES.into_iter());
         let pairs = NAMES.map(|name| (name, &b"after"[..], None));
-        assert_eq!(writer.upsert_all(pairs.into_iter()), Err(COLD));
+        assert_eq!(writer.upsert_all(pairs.into_iter(), &crate::Copies::default()), Err(COLD));
         let [first, cold, _] = NAMES.map(|name| writer.key(name));
         assert!(matches!(writer.copy(0, b"cold"), Err(Missing::Cold)), "the source of RENAME");
         let value = writer.copy(0, b"first").unwrap().unwrap();

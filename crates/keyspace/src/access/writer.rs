@@ -64,12 +64,21 @@ impl<'w> Writer<'w> {
     }
 
     /// Sets locked keys to strings, each with when it expires: all of them or none. Of several pairs with one key the last one
-    /// counts.
+    /// counts. `copies` are those of these pairs, or none.
     ///
     /// # Errors
     /// As for [`Writer::upsert`].
-    pub fn upsert_all<'k>(&mut self, pairs: impl Iterator<Item = (&'k [u8], &'k [u8], Option<i64>)>) -> Result<(), Refusal> {
-        let pairs: Vec<Pair<'k>> = pairs.map(|(key, value, expiry_ms)| Pair { key: self.key(key), value, expiry_ms }).collect();
+    pub fn upsert_all<'k>(
+        &mut self,
+        pairs: impl Iterator<Item = (&'k [u8], &'k [u8], Option<i64>)>,
+        copies: &'k Copies,
+    ) -> Result<(), Refusal> {
+        let mut copies = copies.0.iter().peekable();
+        let pair = |(at, (key, value, expiry_ms))| {
+            let copy = copies.next_if(|(of, _)| *of == at).map(|(_, copy)| copy);
+            Pair { key: self.key(key), value, copy, expiry_ms }
+        };
+        let pairs: Vec<Pair<'k>> = pairs.enumerate().map(pair).collect();
         Ok(self.reader.accessor.session.plan().upsert_all(&pairs)?)
     }
 
@@ -182,10 +191,52 @@ impl<'w> Writer<'w> {
     }
 }
 
+/// Copies of the values that are too large for their records, for [`Writer::upsert_all`]. Made before the keys are latched, they
+/// spare the copying under the latches.
+#[derive(Default)]
+pub struct Copies(Vec<(usize, SharedValue)>);
+
+impl Copies {
+    /// The copies for pairs of keys and values.
+    pub fn of<'k>(pairs: impl Iterator<Item = (&'k [u8], &'k [u8])>) -> Self {
+        let large = pairs.enumerate().filter(|(_, (key, value))| !fits_inline(key.len(), value.len()));
+        Self(large.map(|(at, (_, value))| (at, SharedValue::new(HeapValue::string(value.to_vec())))).collect())
+    }
+}
+
 fn owned(entry: &Occupied<'_>) -> Owned {
     let bytes = match entry.shared() {
         Some(value) => OwnedBytes::Shared(value),
         None => OwnedBytes::Inline(entry.value().to_vec()),
     };
     Owned { kind: entry.kind(), put: entry.put(), bytes }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Keyspace, Options};
+
+    /// A key that is named twice has the last of its values, copied or not.
+    #[test]
+    fn each_key_gets_its_own_copy() {
+        let store = almandine_store::Options { background: false, ..Default::default() };
+        let keyspace = Keyspace::open(Options { store, ..Options::default() }).expect("a keyspace");
+        let mut accessor = keyspace.accessor().expect("an accessor");
+        accessor.begin_batch(0);
+        let [large, larger, largest] = [5_000, 6_000, 7_000].map(|bytes| vec![b'v'; bytes]);
+        let pairs: [(&[u8], &[u8]); 6] =
+            [(b"a", b"1"), (b"b", &large), (b"c", &larger), (b"c", b"2"), (b"d", b"3"), (b"d", &largest)];
+        for copies in [Copies::of(pairs.into_iter()), Copies::default()] {
+            let mut writer = accessor.writer(0);
+            writer.plan().lock_all(pairs.into_iter().map(|(key, _)| key));
+            writer.upsert_all(pairs.into_iter().map(|(key, value)| (key, value, None)), &copies).expect("room");
+            for (key, value) in [pairs[0], pairs[1], pairs[3], pairs[5]] {
+                let key = writer.key(key);
+                assert_eq!(writer.read(key).expect("in memory").as_deref(), Some(value));
+                assert_eq!(writer.delete(key), Ok(true));
+            }
+        }
+        accessor.end_batch();
+    }
 }

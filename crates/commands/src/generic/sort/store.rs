@@ -69,17 +69,9 @@ fn settle(source: &Frozen, sorting: &mut Sorting) -> Result<usize, Stop> {
 
 /// Latches all keys and makes sure that they are at hand.
 fn lock(call: &mut WriteCall<'_>, key: Key<'_>, destination: Key<'_>, others: &[Vec<u8>]) -> Outcome {
-    let names = || others.iter().map(Vec::as_slice).chain([key.bytes, destination.bytes]);
-    call.keys.plan().lock_all(names());
     let db = call.keys.db();
-    let mut outcome = call.keys.plan().secure_all_waiters(names().map(|name| (db, name)));
-    outcome = outcome.and(call.keys.plan().require(key)).and(call.keys.plan().require_for(destination, Need::Overwrite, true));
-    for name in others {
-        // All of them, so that all are read together.
-        let other = call.keys.key(name);
-        outcome = outcome.and(call.keys.plan().require(other));
-    }
-    Ok(outcome?)
+    let read = others.iter().map(Vec::as_slice).chain([key.bytes]).map(|name| (db, name, Need::Read));
+    Ok(call.keys.plan().hold_for(read.chain([(db, destination.bytes, Need::Overwrite)]))?)
 }
 
 /// The list of what is asked for of each element.

@@ -392,10 +392,13 @@ impl Guard<'_> {
     }
 
     fn heap_payload<'v>(&mut self, value: Vec<u8>) -> Payload<'v> {
-        debug_assert!(!self.fits_inline(value.len()), "a value that fits is in its record, which can be moved");
-        let value = HeapValue::string(value);
+        self.shared_payload(Arc::new(HeapValue::string(value)))
+    }
+
+    fn shared_payload<'v>(&mut self, value: SharedValue) -> Payload<'v> {
+        debug_assert!(!self.fits_inline((*value).as_ref().len()), "a value that fits is in its record, which can be moved");
         self.count_heap(&value);
-        Payload::Heap(Arc::new(value))
+        Payload::Heap(value)
     }
 }
 
@@ -467,7 +470,7 @@ impl<'s> Vacant<'s> {
     /// # Errors
     /// As for [`Vacant::insert`].
     pub fn insert_shared(mut self, kind: Kind, value: SharedValue, put: Put) -> Result<(), Full> {
-        if kind == Kind::String && self.guard.fits_inline(value.as_ref().as_ref().len()) {
+        if kind == Kind::String && self.guard.fits_inline((*value).as_ref().len()) {
             return self.insert(kind, value.as_ref().as_ref(), put);
         }
         self.guard.count_heap(&value);

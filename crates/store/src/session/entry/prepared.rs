@@ -9,7 +9,7 @@ use crate::counters::add;
 use crate::full::{Full, NotSet};
 use crate::index::Index;
 use crate::index::entry::Entry;
-use crate::record::heap::HeapKey;
+use crate::record::heap::{HeapKey, SharedValue};
 use crate::record::key::Key;
 use crate::record::{Header, INLINE_KEY_MAX, Kind, Record};
 use crate::session::allocate::{drop_heap_key, drop_heap_value, retire};
@@ -29,6 +29,8 @@ pub struct Pair<'k> {
     pub key: Key<'k>,
     /// Its value.
     pub value: &'k [u8],
+    /// The same value on the heap, if it is too large for the record and was copied already.
+    pub copy: Option<&'k SharedValue>,
     /// When it expires, in milliseconds since the Unix epoch.
     pub expiry_ms: Option<i64>,
 }
@@ -36,6 +38,15 @@ pub struct Pair<'k> {
 impl Pair<'_> {
     fn put(&self) -> Put {
         Put { expiry_ms: self.expiry_ms, ..Put::default() }
+    }
+
+    fn payload(&self, guard: &mut Guard<'_>) -> Payload<'_> {
+        debug_assert!(self.copy.is_none_or(|copy| (**copy).as_ref() == self.value), "a copy is one of the pair's value");
+        debug_assert_eq!(guard.key.hash, self.key.hash, "INV-WHOLE-1: a pair is written under the latch of its own key");
+        match self.copy {
+            Some(copy) => guard.shared_payload(SharedValue::clone(copy)),
+            None => guard.payload(self.value),
+        }
     }
 
     fn is_same_key(&self, other: &Self) -> bool {
@@ -73,7 +84,10 @@ impl Plan<'_> {
     /// When the store is full, or what a key had is not at hand; then nothing has changed.
     pub fn upsert_all(&mut self, pairs: &[Pair<'_>]) -> Result<(), NotSet> {
         if let [pair] = pairs {
-            return self.session.upsert(pair.key, pair.value, pair.put());
+            return match pair.copy {
+                Some(copy) => self.session.upsert_shared(pair.key, SharedValue::clone(copy), pair.put()),
+                None => self.session.upsert(pair.key, pair.value, pair.put()),
+            };
         }
         if self.session.holds_latches() {
             return self.session.upsert_latched(pairs);
@@ -133,11 +147,11 @@ impl Session {
                 if let Some(words) = occupied.words_in_place(Kind::String, pair.value.len(), pair.put()) {
                     return Ok(Step::InPlace(old, words));
                 }
-                let payload = occupied.guard.payload(pair.value);
+                let payload = pair.payload(&mut occupied.guard);
                 Ok(Step::Move(old, occupied.prepare(Kind::String, payload, pair.put(), 0)?))
             }
             Slot::Vacant(mut vacant) => {
-                let payload = vacant.guard.payload(pair.value);
+                let payload = pair.payload(&mut vacant.guard);
                 Ok(Step::Insert(vacant.guard.prepare(Kind::String, payload, pair.put(), 0)?))
             }
         }
