@@ -123,6 +123,20 @@ pub const EXPIRY_ARGS: [Arg; 4] = [
     Arg::unix_time("unix-time-milliseconds").token("PXAT"),
 ];
 
+/// An expiry, or PERSIST.
+pub const EXPIRY_OR_PERSIST: Arg = Arg::one_of(
+    "expiration",
+    &[EXPIRY_ARGS[0], EXPIRY_ARGS[1], EXPIRY_ARGS[2], EXPIRY_ARGS[3], Arg::pure_token("persist", "PERSIST")],
+)
+.optional();
+
+/// An expiry, or KEEPTTL.
+pub const EXPIRY_OR_KEEP: Arg = Arg::one_of(
+    "expiration",
+    &[EXPIRY_ARGS[0], EXPIRY_ARGS[1], EXPIRY_ARGS[2], EXPIRY_ARGS[3], Arg::pure_token("keepttl", "KEEPTTL")],
+)
+.optional();
+
 impl<'c> ExpiryChange<'c> {
     /// This and then another one: the same option may be repeated, and the last one holds. None: they contradict each other.
     #[must_use]

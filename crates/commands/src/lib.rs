@@ -59,7 +59,8 @@
 //! - `call.keys` and `call.reply` are fields so that a value borrowed from one can be written into the other.
 //! - The session latches the declared keys of a write command before it runs it, so reading and then writing is atomic. A
 //!   command that needs no such latch sets `self_locking`: because its one verb on its one key (`upsert`, `modify`) is atomic by
-//!   itself, which is faster (SET, INCR), or because it finds its keys at run time and locks through its `Writer`.
+//!   itself, which is faster (SET, INCR), or because it locks through its `Writer`: it finds its keys at run time (SORT), or has
+//!   something to do before (MSET).
 //! - What values and not arguments bound (the algebra of sets, BITOP) is a [`Computation`](almandine_handler::computation) when it
 //!   is large.
 //! - A read command with several keys sees all of them as of one moment: the session latches them shared.
@@ -77,6 +78,7 @@ pub mod list;
 mod look;
 pub mod payload;
 mod random;
+mod result;
 mod scan;
 pub mod set;
 pub mod sorted_set;

@@ -8,6 +8,7 @@ use almandine_handler::{Command, CommandError, Handler, Outcome, WriteCall, erro
 use almandine_keyspace::types::Frozen;
 use almandine_keyspace::{Kind, Put};
 
+use crate::result::{self, Stored};
 use crate::traits::SLOW_WRITE;
 
 pub(super) const BITOP: Command = Command {
@@ -127,16 +128,6 @@ fn store(call: &mut WriteCall<'_>, bits: Bits) -> Outcome {
         call.looked_up(key, matches!(frozen.string(), Ok(Some(_))));
     }
     let (destination, len) = (call.key(2), bits.result.len());
-    if len == 0 {
-        if call.keys.delete(destination)? {
-            call.event(Classes::GENERIC, "del", destination);
-        }
-    } else {
-        let before = call.replaces(destination)?;
-        call.keys.upsert_owned(destination, bits.result, Put::EDITED)?;
-        call.replaced(destination, before, Kind::String);
-        call.event(Classes::STRING, "set", destination);
-    }
-    call.reply.unsigned(len as u64);
-    Ok(())
+    let stored = Stored { kind: Kind::String, class: Classes::STRING, event: "set" };
+    result::store(call, destination, len, stored, |keys| keys.upsert_owned(destination, bits.result, Put::EDITED))
 }

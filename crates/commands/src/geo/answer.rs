@@ -10,6 +10,7 @@ use almandine_resp::{Args, Reply};
 use super::hits::{Hit, NoHits, hits};
 use super::query::{Form, Query};
 use super::{reply_distance, reply_position};
+use crate::result::{self, Stored};
 use crate::sorted_set;
 
 /// A search that answers.
@@ -97,19 +98,12 @@ fn fill(
 /// Puts the result to its key, or removes that when there is none, and answers its size.
 fn store(call: &mut WriteCall<'_>, destination: usize, new: NewSortedSet, event: &'static str) -> Outcome {
     let (destination, len) = (call.key(destination), new.len());
-    if len == 0 {
-        if call.keys.delete(destination)? {
-            call.event(Classes::GENERIC, "del", destination);
-        }
-    } else {
-        let before = call.replaces(destination)?;
-        call.keys.put_value::<SortedSets>(destination, new, Put::default())?;
-        call.keys.count_changes(len as i64 - 1);
-        call.replaced(destination, before, Kind::SortedSet);
-        call.event(Classes::SORTED_SET, event, destination);
-    }
-    call.reply.unsigned(len as u64);
-    Ok(())
+    let stored = Stored { kind: Kind::SortedSet, class: Classes::SORTED_SET, event };
+    result::store(call, destination, len, stored, |keys| {
+        keys.put_value(destination, new, Put::default())?;
+        keys.count_changes(len as i64 - 1);
+        Ok(())
+    })
 }
 
 fn write(reply: &mut Reply<'_>, query: &Query, hits: &[Hit<'_>]) {

@@ -7,7 +7,7 @@ use almandine_keyspace::types::hash::Hashes;
 
 use super::access::{HASH, limits, reply_value};
 use super::fields::{self, Element, FIELDS, Form, only_fields};
-use crate::expiry::{EXPIRY_ARGS, Expiry, ExpiryChange};
+use crate::expiry::{EXPIRY_OR_PERSIST, Expiry, ExpiryChange};
 use crate::traits::CHANGE;
 
 pub(super) const HGETDEL: Command = Command {
@@ -54,15 +54,7 @@ pub(super) const HGETEX: Command = Command {
         name: "HGETEX",
         id: 626,
         summary: "Get the value of one or more fields of a given hash key, and optionally set their expiration.",
-        args: &[
-            Arg::key("key", Access::ReadUpdate).notes("RW and UPDATE because it changes the TTL"),
-            Arg::one_of(
-                "expiration",
-                &[EXPIRY_ARGS[0], EXPIRY_ARGS[1], EXPIRY_ARGS[2], EXPIRY_ARGS[3], Arg::pure_token("persist", "PERSIST")],
-            )
-            .optional(),
-            FIELDS,
-        ],
+        args: &[Arg::key("key", Access::ReadUpdate).notes("RW and UPDATE because it changes the TTL"), EXPIRY_OR_PERSIST, FIELDS],
         ..HGETDEL.spec
     },
     run: Handler::Write(hgetex),

@@ -9,7 +9,7 @@ use almandine_keyspace::types::hash::HashMut;
 
 use super::access::{HASH, change};
 use super::fields::{self, Element, Fields, Form};
-use crate::expiry::{EXPIRY_ARGS, Expiry, ExpiryChange};
+use crate::expiry::{EXPIRY_OR_KEEP, Expiry, ExpiryChange};
 use crate::traits::WRITE;
 
 pub(super) const HSETEX: Command = Command {
@@ -22,11 +22,7 @@ pub(super) const HSETEX: Command = Command {
         args: &[
             Arg::key("key", Access::Update),
             Arg::one_of("condition", &[Arg::pure_token("fnx", "FNX"), Arg::pure_token("fxx", "FXX")]).optional(),
-            Arg::one_of(
-                "expiration",
-                &[EXPIRY_ARGS[0], EXPIRY_ARGS[1], EXPIRY_ARGS[2], EXPIRY_ARGS[3], Arg::pure_token("keepttl", "KEEPTTL")],
-            )
-            .optional(),
+            EXPIRY_OR_KEEP,
             Arg::block(
                 "fields",
                 &[Arg::integer("numfields"), Arg::block("data", &[Arg::value("field"), Arg::value("value")]).multiple()],

@@ -5,6 +5,7 @@ use almandine_datatypes::hyperloglog::{self, CACHE};
 use almandine_handler::{Command, Handler, Outcome, Stop, WriteCall};
 use almandine_keyspace::Slot;
 
+use super::merge::merge;
 use super::{debug, make_raw, open, scratch};
 use crate::traits::SLOW_READ;
 
@@ -61,18 +62,7 @@ fn count_union(call: &mut WriteCall<'_>) -> Result<u64, Stop> {
     let db = call.client.db;
     call.keys.plan().hold(keys.iter().map(|key| (db, key)))?;
     scratch::with(|scratch| {
-        scratch.registers.clear();
-        for key in keys.iter() {
-            let key = call.keys.key(key);
-            let found = match call.keys.modify(key)? {
-                Slot::Occupied(occupied) => {
-                    scratch.registers.merge(open(&occupied)?, debug::way(call.context))?;
-                    true
-                }
-                Slot::Vacant(_) => false,
-            };
-            call.looked_up(key, found);
-        }
+        merge(call, scratch)?;
         Ok(scratch.registers.cardinality(debug::way(call.context)))
     })
 }

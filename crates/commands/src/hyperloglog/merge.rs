@@ -35,8 +35,8 @@ fn pfmerge(call: &mut WriteCall<'_>) -> Outcome {
     Ok(())
 }
 
-/// Merges all keys, the destination too.
-fn merge(call: &mut WriteCall<'_>, scratch: &mut Scratch) -> Outcome {
+/// Merges the keys that all arguments are into the registers.
+pub(super) fn merge(call: &mut WriteCall<'_>, scratch: &mut Scratch) -> Outcome {
     scratch.registers.clear();
     for position in 1..call.args.len() {
         let key = call.key(position);

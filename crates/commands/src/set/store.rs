@@ -9,6 +9,7 @@ use almandine_keyspace::{Kind, Put};
 use super::access::{SET, freeze, look_up};
 use super::compute::{Combination, Goal};
 use super::limits;
+use crate::result::{self, Stored};
 use crate::traits::SLOW_WRITE;
 
 pub(super) const SUNIONSTORE: Command = Command {
@@ -72,19 +73,8 @@ fn put(call: &mut WriteCall<'_>, mut combination: Combination, event: &'static s
     let len = combination.total()?;
     look_up(call, 2, &combination.sources);
     let destination = call.key(1);
-    match combination.into_set().filter(|set| !set.is_empty()) {
-        Some(set) => {
-            let before = call.replaces(destination)?;
-            call.keys.put_set(destination, set, Put::default())?;
-            call.replaced(destination, before, Kind::Set);
-            call.event(Classes::SET, event, destination);
-        }
-        None => {
-            if call.keys.delete(destination)? {
-                call.event(Classes::GENERIC, "del", destination);
-            }
-        }
-    }
-    call.reply.unsigned(len as u64);
-    Ok(())
+    let stored = Stored { kind: Kind::Set, class: Classes::SET, event };
+    result::store(call, destination, len, stored, |keys| {
+        combination.into_set().map_or(Ok(()), |set| keys.put_set(destination, set, Put::default()))
+    })
 }

@@ -13,6 +13,7 @@ use almandine_keyspace::{Key, Kind, Put, Reader};
 
 use super::access::{Shape, limits};
 use super::combination::{Combination, Goal, Operation, Weights, answer as write_answer};
+use crate::result::{self, Stored};
 
 /// Answers the result.
 pub(super) fn answer(call: &mut ReadCall<'_>, operation: Operation, command: &str) -> Outcome {
@@ -111,19 +112,8 @@ pub(super) fn store_with<'c>(
     let destination = call.key(1);
     let mut new = call.keys.new_value::<SortedSets>(limits(call.context.settings()));
     combination.store(&mut new)?;
-    let len = new.len();
-    if len == 0 {
-        if call.keys.delete(destination)? {
-            call.event(Classes::GENERIC, "del", destination);
-        }
-    } else {
-        let before = call.replaces(destination)?;
-        call.keys.put_value::<SortedSets>(destination, new, Put::default())?;
-        call.replaced(destination, before, Kind::SortedSet);
-        call.event(Classes::SORTED_SET, event, destination);
-    }
-    call.reply.unsigned(len as u64);
-    Ok(())
+    let stored = Stored { kind: Kind::SortedSet, class: Classes::SORTED_SET, event };
+    result::store(call, destination, new.len(), stored, |keys| keys.put_value(destination, new, Put::default()))
 }
 
 fn looked_up<'c, K: KeyAccess<'c>>(call: &mut KeyCall<'c, K>, keys: &[Key<'c>], combination: &Combination) {

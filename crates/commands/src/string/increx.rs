@@ -8,7 +8,7 @@ use almandine_keyspace::{Put, Value};
 use almandine_resp::ProtocolVersion;
 
 use super::counter::{INCR, float, sum_text};
-use crate::expiry::{EXPIRY_ARGS, Expiry, ExpiryChange, only_expiry};
+use crate::expiry::{EXPIRY_OR_PERSIST, Expiry, ExpiryChange, only_expiry};
 use crate::traits::WRITE;
 use crate::value::string;
 
@@ -26,11 +26,7 @@ pub(super) const INCREX: Command = Command {
             Arg::value("lowerbound").token("LBOUND").optional(),
             Arg::value("upperbound").token("UBOUND").optional(),
             Arg::pure_token("saturate", "SATURATE").optional(),
-            Arg::one_of(
-                "expiration",
-                &[EXPIRY_ARGS[0], EXPIRY_ARGS[1], EXPIRY_ARGS[2], EXPIRY_ARGS[3], Arg::pure_token("persist", "PERSIST")],
-            )
-            .optional(),
+            EXPIRY_OR_PERSIST,
             Arg::pure_token("enx", "ENX").optional(),
         ],
         traits: WRITE,

@@ -11,7 +11,7 @@ use almandine_keyspace::{Copies, Kind, Missing, Need};
 use almandine_resp::Args;
 
 use super::condition::EXISTENCE_ARGS;
-use crate::expiry::{EXPIRY_ARGS, Expiry, ExpiryChange, only_expiry};
+use crate::expiry::{EXPIRY_OR_KEEP, Expiry, ExpiryChange, only_expiry};
 use crate::traits::{READ, WRITE};
 use crate::value::reply_value;
 
@@ -108,11 +108,7 @@ pub(super) const MSETEX: Command = Command {
             Arg::key_count("numkeys"),
             Arg::block("data", &[Arg::key("key", Access::Overwrite), Arg::value("value")]).multiple(),
             Arg::one_of("condition", &EXISTENCE_ARGS).optional(),
-            Arg::one_of(
-                "expiration",
-                &[EXPIRY_ARGS[0], EXPIRY_ARGS[1], EXPIRY_ARGS[2], EXPIRY_ARGS[3], Arg::pure_token("keepttl", "KEEPTTL")],
-            )
-            .optional(),
+            EXPIRY_OR_KEEP,
         ],
         keys: Keys::Specs(&[KeySpec::counted(1, 2, Access::Overwrite)]),
         // Its options ask what is there.

@@ -16,7 +16,7 @@ use almandine_handler::{Command, CommandError, Handler, Options, Outcome, ReadCa
 use almandine_keyspace::{Key, Kind, Put, Slot, Value};
 use almandine_resp::reply::write_header;
 
-use crate::expiry::{EXPIRY_ARGS, Expiry, ExpiryChange, Unit, only_expiry};
+use crate::expiry::{EXPIRY_ARGS, EXPIRY_OR_PERSIST, Expiry, ExpiryChange, Unit, only_expiry};
 use crate::traits::{ONE_VERB, READ, WRITE};
 use crate::value::{self, reply_value, string};
 use condition::{CONDITION_ARGS, Condition};
@@ -260,14 +260,7 @@ const GETEX: Command = Command {
         since: "6.2.0",
         summary: "Returns the string value of a key after setting its expiration time.",
         group: Group::String,
-        args: &[
-            Arg::key("key", Access::ReadUpdate).notes("RW and UPDATE because it changes the TTL"),
-            Arg::one_of(
-                "expiration",
-                &[EXPIRY_ARGS[0], EXPIRY_ARGS[1], EXPIRY_ARGS[2], EXPIRY_ARGS[3], Arg::pure_token("persist", "PERSIST")],
-            )
-            .optional(),
-        ],
+        args: &[Arg::key("key", Access::ReadUpdate).notes("RW and UPDATE because it changes the TTL"), EXPIRY_OR_PERSIST],
         traits: Traits { denyoom: false, ..WRITE },
         ..CommandSpec::BLANK
     },

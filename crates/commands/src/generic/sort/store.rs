@@ -11,6 +11,7 @@ use super::large::{LARGE, Large};
 use super::options::{Get, Sorting};
 use super::values::{self, Values};
 use crate::list;
+use crate::result::{self, Stored};
 
 /// Puts the sorted elements of the first key to another one, or removes that when there are none. Both are latched, and the keys
 /// that patterns lead to, from before it is looked whether the elements are the same until the result is there.
@@ -96,20 +97,10 @@ fn fill(call: &mut WriteCall<'_>, source: &Frozen, sorting: &Sorting, mut list: 
 
 fn put(call: &mut WriteCall<'_>, destination: Key<'_>, list: Option<NewList>) -> Outcome {
     let len = list.as_ref().map_or(0, NewList::len);
-    match list.filter(|_| len > 0) {
-        None => {
-            if call.keys.delete(destination)? {
-                call.event(Classes::GENERIC, "del", destination);
-            }
-        }
-        Some(list) => {
-            let before = call.replaces(destination)?;
-            call.keys.put_value::<Lists>(destination, list, Put::default())?;
-            call.replaced(destination, before, Kind::List);
-            call.event(Classes::LIST, "sortstore", destination);
-            call.keys.count_changes(len as i64 - 1);
-        }
-    }
-    call.reply.unsigned(len as u64);
-    Ok(())
+    let stored = Stored { kind: Kind::List, class: Classes::LIST, event: "sortstore" };
+    result::store(call, destination, len, stored, |keys| {
+        list.map_or(Ok(()), |list| keys.put_value(destination, list, Put::default()))?;
+        keys.count_changes(len as i64 - 1);
+        Ok(())
+    })
 }
