@@ -249,10 +249,10 @@ impl State {
         }
         let inbound = &self.connections.get(&id.connection)?.directions[1 - id.end];
         let (arrived, ended) = (inbound.arrived_bytes(), inbound.ended);
-        if arrived > 0 {
-            if !client.reads {
-                return None;
-            }
+        if arrived > 0 && !client.reads && link != Link::Broken {
+            return None;
+        }
+        if arrived > 0 && client.reads {
             let mut bytes = vec![0; arrived];
             let count = self.receive(id, &mut bytes).ok().flatten().unwrap_or(0);
             bytes.truncate(count);
