@@ -4,8 +4,8 @@ use std::fmt;
 use std::sync::Arc;
 
 use almandine_base::mutants::Mutant;
-use almandine_io::sim::choice::Choices;
-use almandine_io::sim::turn::Schedule;
+use almandine_io::sim::choice::{Choices, Subsystem};
+use almandine_io::sim::turn::{self, Schedule};
 use almandine_io::sim::world::World;
 
 /// What a run follows from.
@@ -56,6 +56,12 @@ impl fmt::Display for Outcome {
         writeln!(f, "{last}{}", failure.as_deref().unwrap_or("nothing went wrong"))?;
         write!(f, "{events} events in {seconds} virtual seconds, hash {hash:016x}")
     }
+}
+
+/// What a client of the simulation does next: a number below `limit`, chosen by the seed. 0 outside of a simulation.
+#[must_use]
+pub fn choose(limit: u64) -> u64 {
+    turn::simulation().map_or(0, |turn| turn.below(Subsystem::Clients, limit))
 }
 
 /// Runs what `start` starts in a world, until all of it has ended.

@@ -5,7 +5,8 @@
 use std::sync::Arc;
 
 use almandine_base::mutants::Mutant;
-use almandine_io::sim::world::World;
+use almandine_io::sim::choice::Subsystem;
+use almandine_io::sim::world::{CrashKind, World};
 use almandine_io::{clock, thread};
 use almandine_keyspace::{Accessor, Keyspace, Kind, Options, Put, Slot};
 use almandine_sim::run::{Outcome, Plan, run, run_twice};
@@ -100,4 +101,22 @@ fn an_entry_that_is_looked_at_without_its_latch_is_found() {
     let found = (0..200).find(|&seed| run(&plan(seed).without(&[Mutant::LookUnderLatch]), start).failure.is_some());
     println!("found by seed {found:?}");
     assert!(found.is_some());
+}
+
+/// The process crashes in the middle, whatever its threads do and hold; the next one finds nothing of it.
+#[test]
+fn a_process_that_crashes_leaves_nothing_to_the_next() {
+    for seed in 0..60 {
+        let crash_and_start_again = |world: &Arc<World>| {
+            let node = world.node();
+            for crash in 0..3 {
+                drop(world.spawn(node, "main", main_thread));
+                let time_ns = 1 + world.turn().below(Subsystem::Clients, 3_000_000);
+                world.run(time_ns).unwrap();
+                world.crash(node, if crash == 0 { CrashKind::Process } else { CrashKind::Machine });
+            }
+            drop(world.spawn(node, "main", main_thread));
+        };
+        check(&run_twice(&plan(seed), crash_and_start_again), seed);
+    }
 }

@@ -21,6 +21,7 @@ mod table;
 
 use crate::sync::{AtomicU64, Ordering};
 use almandine_base::{step, steps};
+use almandine_io::memory::HUGE_PAGE_BYTES;
 use bucket::{Bucket, Seen};
 use entry::{Entry, Tag};
 use latch::SharedLatch;
@@ -33,8 +34,9 @@ pub(crate) use glance::Glance;
 pub(crate) use latch::ExclusiveLatch;
 pub(crate) use resize::{Resize, Resized};
 
-/// Fewest buckets; a power of two.
-pub(crate) const BUCKETS_MIN: u64 = if cfg!(loom) { 1 } else { 1024 };
+/// Fewest buckets; a power of two. A page has room for 32 times as many; the small pages of a simulation make a small index, so
+/// that it grows and shrinks with a few hundred keys.
+pub(crate) const BUCKETS_MIN: u64 = if cfg!(loom) { 1 } else { (HUGE_PAGE_BYTES / size_of::<Bucket>() / 32) as u64 };
 
 /// Keys per bucket above which the index grows. With overflow buckets this costs about 12.7 bytes per key at any size.
 pub(crate) const KEYS_PER_BUCKET: u64 = 6;

@@ -249,6 +249,7 @@ impl Log {
     /// A vacant page for the cached copies to come, when the one in use is half full and none is ready.
     pub(crate) fn vacant_cache_page(&self) -> Option<u64> {
         let chunk = self.cache_tail.load(Ordering::Acquire);
+        #[allow(clippy::modulo_one, clippy::absurd_extreme_comparisons, reason = "a small page is one chunk")]
         let wanted = chunk % CHUNKS_PER_PAGE >= CHUNKS_PER_PAGE / 2 && self.cache_ahead.load(Ordering::Acquire) == 0;
         self.cache_places(chunk).find(|&page| wanted && self.pages.is_vacant(page))
     }

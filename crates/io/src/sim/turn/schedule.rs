@@ -16,7 +16,8 @@ pub enum Policy {
         /// Steps that the run is expected to have.
         steps: u64,
     },
-    /// At random, but the thread of this name runs only when no other can, or when it could have run for [`STARVED_NS`].
+    /// At random, but the thread of this name runs only when no other can, when another one has run for long without a wait, or
+    /// when it could have run for [`STARVED_NS`].
     Starve(String),
 }
 

@@ -50,6 +50,8 @@ pub(super) struct Holder {
     since_ns: u64,
     /// The thread that passes the baton on has run for long enough, or says that others may.
     pub(super) gives_way: Option<usize>,
+    /// It has run for long enough: no thread is starved for it.
+    is_overdue: bool,
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -207,7 +209,7 @@ impl State {
         self.now_ns += STEP_NS;
         let is_overdue = self.now_ns - self.holder.since_ns > QUANTUM_NS;
         if is_overdue {
-            self.holder.gives_way = Some(thread);
+            (self.holder.gives_way, self.holder.is_overdue) = (Some(thread), true);
         }
         is_overdue
     }
@@ -236,6 +238,7 @@ impl State {
         candidates.clear();
         candidates.extend((0..self.threads.len()).filter(|&thread| self.threads[thread].status == Status::Runnable));
         let gives_way = self.holder.gives_way.take();
+        let is_overdue = std::mem::take(&mut self.holder.is_overdue);
         if let Some(at) = candidates.iter().position(|candidate| Some(*candidate) == own) {
             candidates[..=at].rotate_right(1);
             if gives_way == own {
@@ -243,6 +246,7 @@ impl State {
             }
         }
         if let Policy::Starve(name) = &self.schedule.policy
+            && !is_overdue
             && candidates.iter().any(|&thread| self.threads[thread].name != *name)
         {
             let (threads, now_ns) = (&self.threads, self.now_ns);
@@ -259,7 +263,9 @@ impl State {
         self.candidates = candidates;
         if let Some(next) = next {
             self.threads[next].runnable_ns = self.now_ns;
-            self.holder.since_ns = self.now_ns;
+            if Some(next) != own || gives_way.is_some() {
+                self.holder.since_ns = self.now_ns;
+            }
         }
         next
     }

@@ -158,6 +158,29 @@ fn a_starved_thread_runs_when_it_must() {
     assert!(run(Policy::Starve("victim".to_owned())) >= 20_000_000);
 }
 
+/// A thread that looks for what another one does, and never waits, holds nothing up under any policy.
+#[test]
+fn a_thread_that_does_not_wait_gives_way_in_the_end() {
+    let pct = Policy::Pct { changes: 0, steps: 1_000 };
+    for policy in [Policy::Random, pct, Policy::Starve("sets".to_owned())] {
+        for seed in 0..10 {
+            let schedule = Schedule { policy: policy.clone(), ..Schedule::default() };
+            let ((), result, turn) = simulate(Choices::from_seed(seed), schedule, |turn| {
+                let flag = Arc::new(AtomicU64::new(0));
+                let sets = Arc::clone(&flag);
+                turn.spawn("looks", 0, move || {
+                    while flag.load(Ordering::Relaxed) == 0 {
+                        point(Point::Inner("looks"));
+                    }
+                });
+                turn.spawn("sets", 0, move || sets.store(1, Ordering::Relaxed));
+            });
+            result.unwrap();
+            assert!(turn.now_ns() < 100_000_000, "{policy:?}, seed {seed}: {}", turn.now_ns());
+        }
+    }
+}
+
 #[test]
 fn a_stalled_thread_loses_time() {
     let elapsed_ns = |stalls_per_million| {

@@ -23,8 +23,8 @@ use std::sync::atomic::Ordering;
 
 /// Pages that one round evacuates at most.
 const PAGES_PER_ROUND: usize = 8;
-/// Free words below which evacuation stops (8 MiB).
-const FREE_WORDS_MIN: i64 = (8 << 20) / 8;
+/// Free words below which evacuation stops: four pages, which are 8 MiB.
+const FREE_WORDS_MIN: i64 = 4 * PAGE_WORDS as i64;
 /// A page is worth evacuating from this free part on, even if the total asks for more. What chunks lose at their ends is
 /// less, so evacuating always gains something, and ends.
 const PAGE_FREE_MIN: u64 = PAGE_WORDS / 10;
