@@ -93,6 +93,32 @@ fn messages_wake_a_sleeping_worker() {
     });
 }
 
+/// Messages that come while the worker is about to wait do not wait for the tick.
+#[test]
+fn messages_at_any_moment_wake_a_worker() {
+    each_calmly(|kind| {
+        let server = Server::tcp(kind, 1);
+        let mut client = server.connect();
+        let (id, handle) = (client.id(), server.handle.clone());
+        let sender = spawn("sender", move || {
+            for number in 0..500_u64 {
+                let now_ns = almandine_io::clock::monotonic_ns();
+                handle.send(0, Ask::Push(id, now_ns.to_le_bytes().to_vec()));
+                almandine_io::thread::sleep(Duration::from_micros(number % 30));
+            }
+        });
+        let mut late = 0;
+        for _ in 0..500 {
+            let sent_ns = u64::from_le_bytes(client.receive().try_into().unwrap());
+            late += usize::from(almandine_io::clock::monotonic_ns() - sent_ns > 50_000_000);
+        }
+        sender.join().unwrap();
+        // A busy machine may hold some up; nothing does in a simulation.
+        let is_real = crate::rig::KINDS.contains(&kind);
+        assert!(late == 0 || is_real, "{late} messages waited");
+    });
+}
+
 #[test]
 fn pushes_keep_their_order_under_pressure() {
     each(|kind| {
