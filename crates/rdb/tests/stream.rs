@@ -5,6 +5,7 @@ mod oracle;
 
 use almandine_base::object::Object;
 use almandine_datatypes::stream::{NodeLimits, Pending, ProducerLimits, StreamId, StreamObject, UNOWNED};
+use almandine_rdb::file::{EntryMetadata, FileReader, FileWriter, Item, ReadOptions, WriteOptions, WriteVersion};
 use almandine_rdb::types;
 use almandine_rdb::value::footer;
 use almandine_rdb::value::stream::{self, StreamForm};
@@ -159,6 +160,33 @@ fn same(one: &StreamObject, other: &StreamObject) -> bool {
     image(one) == image(other)
 }
 
+/// The stream of a key in a file whose strings are compressed.
+fn through_a_file(value: &[u8]) -> StreamObject {
+    let options = WriteOptions { version: WriteVersion::Redis12, checksum: true, compression: true };
+    let mut writer = FileWriter::new(Vec::new(), options);
+    writer.entry(b"k", value, EntryMetadata::default()).expect("memory");
+    let file = writer.finish().expect("memory");
+    let mut reader = FileReader::open(&file[..], ReadOptions::default()).expect("a file");
+    let Ok(Some(Item::Entry(entry))) = reader.read_item() else { panic!("no key") };
+    let mut input = entry.value;
+    let stream = stream::read(entry.value_type, &mut input).expect("a stream");
+    assert!(input.is_empty(), "the value ends where its shape does");
+    assert!(reader.read_item().expect("an end").is_none());
+    stream
+}
+
+/// Redis 7.0 knows no times of consumers' activity.
+#[test]
+fn redis_7_0_restores_streams_without_activity() {
+    let mut payload = Vec::new();
+    let form = stream::write_without_activity(&with_everything(), &mut payload).expect("all is in memory");
+    assert_eq!((form, payload[0]), (StreamForm::Plain, types::STREAM_LISTPACKS_2));
+    footer::seal(&mut payload, form.version());
+    let mut oracle = Oracle::start();
+    assert_eq!(oracle.ask(&[b"RESTORE", b"k", b"0", &payload]), Reply::Text(b"OK".to_vec()));
+    assert_eq!(oracle.ask(&[b"XLEN", b"k"]), Reply::Integer(30));
+}
+
 #[test]
 fn younger_forms() {
     let mut stream = with_everything();
@@ -181,6 +209,7 @@ fn younger_forms() {
         let (form, payload) = written(&stream);
         assert_eq!((form, form.value_type(), form.version()), (expected, value_type, version));
         assert!(same(&read(&payload), &stream), "{form:?}");
+        assert!(same(&through_a_file(&payload[..payload.len() - 10]), &stream), "{form:?}");
         for len in 0..payload.len() - 10 {
             let mut content = &payload[1..len.max(1)];
             assert!(stream::read(value_type, &mut content).is_err(), "{len} bytes");

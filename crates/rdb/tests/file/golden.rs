@@ -3,6 +3,8 @@
 
 use almandine_rdb::file::{EntryMetadata, Fault, FileReader, FileWriter, ReadOptions, WriteOptions, WriteVersion};
 use almandine_rdb::types;
+use almandine_rdb::value;
+use almandine_rdb::value::hash::{HashEntry, HashForm};
 
 use super::contents::{Contents, read, read_bytes};
 
@@ -170,4 +172,31 @@ fn memory_is_bounded_by_what_is_there() {
     let error = FileReader::open(&announced[..], ReadOptions::default()).unwrap().read_item().map(drop).unwrap_err();
     assert!(matches!(error.fault, Fault::Truncated));
     assert_eq!(error.offset, announced.len() as u64);
+}
+
+/// Elements that expire, in the forms of all servers.
+#[test]
+fn every_form_of_expiring_elements_has_its_shape() {
+    let long = [b'v'; 40];
+    let fields: [HashEntry<'_>; 3] = [(b"a", b"1", Some(5000)), (b"b", &long, None), (b"c", b"3", Some(6000))];
+    for (form, version) in [
+        (HashForm::TableWithExpiries, WriteVersion::Redis12),
+        (HashForm::ListpackWithExpiries, WriteVersion::Redis12),
+        (HashForm::Valkey, WriteVersion::Valkey80),
+    ] {
+        for compression in [false, true] {
+            let mut writer = FileWriter::new(Vec::new(), WriteOptions { version, compression, ..PLAIN });
+            let (mut hash, mut set) = (Vec::new(), Vec::new());
+            value::hash::write(form, fields.into_iter(), &mut hash);
+            value::sorted_set::write_expiring([(&b"m"[..], 1.5, Some(7000)), (b"n", 2.0, None)].into_iter(), &mut set);
+            writer.entry(b"h", &hash, EntryMetadata::default()).unwrap();
+            writer.entry(b"z", &set, EntryMetadata::default()).unwrap();
+            let contents = read_bytes(&writer.finish().unwrap()).unwrap();
+            let value = |key: &str| contents.keys[&(0, key.to_owned())].value.clone();
+            let vs = "v".repeat(40);
+            let hash = format!(r#"hash {{"a": ("1", Some(5000)), "b": ("{vs}", None), "c": ("3", Some(6000))}}"#);
+            assert_eq!(value("h"), hash, "{form:?}");
+            assert_eq!(value("z"), r#"sorted set {"m": (1.5, Some(7000)), "n": (2.0, None)}"#);
+        }
+    }
 }
