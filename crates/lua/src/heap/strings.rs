@@ -1,0 +1,203 @@
+//! Strings: short ones are interned when they are made, long ones when they become a key of a table.
+//!
+//! So tables compare keys by reference, and a long string that is only passed on is never hashed. The hash is seeded.
+
+use super::slab::Slab;
+use crate::value::StringRef;
+
+/// Longest string that is interned at once.
+const SHORT_MAX: usize = 40;
+const NONE: u32 = u32::MAX;
+/// What an object costs beside its bytes.
+pub(super) const OVERHEAD: usize = size_of::<LuaString>() + 1;
+
+#[derive(Debug, Default)]
+struct LuaString {
+    bytes: Box<[u8]>,
+    hash: u32,
+    /// Next of the bucket, for interned strings.
+    next: u32,
+    /// Of a long string: the interned one of equal bytes, once it has been asked for.
+    canonical: Option<StringRef>,
+    interned: bool,
+}
+
+#[derive(Debug)]
+pub(super) struct Strings {
+    items: Slab<LuaString>,
+    buckets: Vec<u32>,
+    interned: usize,
+    seed: u64,
+}
+
+impl Strings {
+    pub(super) fn new(seed: u64) -> Self {
+        Self { items: Slab::new(), buckets: vec![NONE; 256], interned: 0, seed }
+    }
+
+    #[inline]
+    pub(super) fn bytes(&self, string: StringRef) -> &[u8] {
+        &self.items.get(string.index()).bytes
+    }
+
+    /// The string of these bytes, and how many bytes of memory were taken for it.
+    pub(super) fn make(&mut self, bytes: &[u8]) -> (StringRef, usize) {
+        if bytes.len() > SHORT_MAX {
+            return self.make_long(bytes.into());
+        }
+        let hash = self.hash(bytes);
+        if let Some(found) = self.find(bytes, hash) {
+            return (StringRef::short(found), 0);
+        }
+        let item = LuaString { bytes: bytes.into(), hash, next: NONE, canonical: None, interned: false };
+        let index = self.items.insert(item);
+        self.link(index);
+        (StringRef::short(index), bytes.len() + OVERHEAD)
+    }
+
+    /// The same for bytes that are owned already.
+    pub(super) fn make_owned(&mut self, bytes: Vec<u8>) -> (StringRef, usize) {
+        if bytes.len() > SHORT_MAX { self.make_long(bytes.into_boxed_slice()) } else { self.make(&bytes) }
+    }
+
+    fn make_long(&mut self, bytes: Box<[u8]>) -> (StringRef, usize) {
+        let size = bytes.len() + OVERHEAD;
+        let item = LuaString { bytes, hash: 0, next: NONE, canonical: None, interned: false };
+        (StringRef::long(self.items.insert(item)), size)
+    }
+
+    /// The reference that stands for the string as a key.
+    pub(super) fn canonical(&mut self, string: StringRef) -> StringRef {
+        if !string.is_long() {
+            return string;
+        }
+        if let Some(canonical) = self.items.get(string.index()).canonical {
+            return canonical;
+        }
+        let hash = self.hash(&self.items.get(string.index()).bytes);
+        let found = self.find(&self.items.get(string.index()).bytes, hash).map(StringRef::long);
+        let canonical = found.unwrap_or(string);
+        // A string that outlives the region must not refer to one that ends with it.
+        let outlived = string.index() < self.items.watermark() && canonical.index() >= self.items.watermark();
+        let item = self.items.get_mut(string.index());
+        item.canonical = (!outlived).then_some(canonical);
+        item.hash = hash;
+        if found.is_none() {
+            self.link(string.index());
+        }
+        canonical
+    }
+
+    fn find(&self, bytes: &[u8], hash: u32) -> Option<usize> {
+        let mut index = self.buckets[hash as usize & (self.buckets.len() - 1)];
+        while index != NONE {
+            let item = self.items.get(index as usize);
+            if item.hash == hash && *item.bytes == *bytes {
+                return Some(index as usize);
+            }
+            index = item.next;
+        }
+        None
+    }
+
+    fn link(&mut self, index: usize) {
+        if self.interned >= self.buckets.len() {
+            self.grow();
+        }
+        let bucket = self.items.get(index).hash as usize & (self.buckets.len() - 1);
+        let next = std::mem::replace(&mut self.buckets[bucket], index as u32);
+        let item = self.items.get_mut(index);
+        (item.next, item.interned) = (next, true);
+        self.interned += 1;
+    }
+
+    fn unlink(&mut self, index: usize) {
+        let item = self.items.get_mut(index);
+        if !std::mem::replace(&mut item.interned, false) {
+            return;
+        }
+        let (next, bucket) = (item.next, item.hash as usize & (self.buckets.len() - 1));
+        self.interned -= 1;
+        if self.buckets[bucket] == index as u32 {
+            self.buckets[bucket] = next;
+            return;
+        }
+        let mut at = self.buckets[bucket];
+        while at != NONE {
+            let item = self.items.get_mut(at as usize);
+            if item.next == index as u32 {
+                item.next = next;
+                return;
+            }
+            at = item.next;
+        }
+    }
+
+    fn grow(&mut self) {
+        let size = self.buckets.len() * 2;
+        self.buckets.clear();
+        self.buckets.resize(size, NONE);
+        for index in 0..self.items.len() {
+            let item = self.items.get_mut(index);
+            if item.interned {
+                item.next = std::mem::replace(&mut self.buckets[item.hash as usize & (size - 1)], index as u32);
+            }
+        }
+    }
+
+    /// A folded multiplication per eight bytes, seeded.
+    fn hash(&self, bytes: &[u8]) -> u32 {
+        const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
+        let mut hash = self.seed ^ (bytes.len() as u64).wrapping_mul(FACTOR);
+        let mut chunks = bytes.chunks_exact(8);
+        for chunk in &mut chunks {
+            let mut word = [0; 8];
+            word.copy_from_slice(chunk);
+            hash = fold(hash ^ u64::from_le_bytes(word), FACTOR ^ self.seed);
+        }
+        let mut word = [0; 8];
+        word[..chunks.remainder().len()].copy_from_slice(chunks.remainder());
+        fold(hash ^ u64::from_le_bytes(word), FACTOR) as u32
+    }
+
+    /// Marks a string and what stands for it.
+    pub(super) fn mark(&mut self, string: StringRef) {
+        if self.items.mark(string.index())
+            && let Some(canonical) = self.items.get(string.index()).canonical
+        {
+            self.items.mark(canonical.index());
+        }
+    }
+
+    pub(super) fn is_alive(&self, string: StringRef) -> bool {
+        self.items.is_alive(string.index())
+    }
+
+    /// Frees what is not marked; returns the bytes that came back.
+    pub(super) fn sweep(&mut self) -> usize {
+        let dead: Vec<usize> = self.items.unmarked().collect();
+        let mut freed = 0;
+        for index in dead {
+            freed += self.items.get(index).bytes.len() + OVERHEAD;
+            self.unlink(index);
+        }
+        self.items.sweep();
+        freed
+    }
+
+    pub(super) fn begin_region(&mut self) {
+        self.items.begin_region();
+    }
+
+    pub(super) fn cut(&mut self) {
+        for index in self.items.watermark()..self.items.len() {
+            self.unlink(index);
+        }
+        self.items.cut();
+    }
+}
+
+fn fold(a: u64, b: u64) -> u64 {
+    let product = u128::from(a) * u128::from(b);
+    (product as u64) ^ (product >> 64) as u64
+}

@@ -1,0 +1,64 @@
+//! The library: what a script finds among its globals, from a list of what is allowed.
+
+mod base;
+mod coroutine;
+mod load;
+
+use crate::heap::objects::NativeFunction;
+use crate::value::Value;
+use crate::vm::code::Native;
+use crate::vm::state::State;
+
+/// A function of the library.
+pub(crate) struct Entry {
+    /// The table that it is in; empty for globals.
+    table: &'static str,
+    /// Its name; empty for those that other functions make.
+    name: &'static str,
+    pub(crate) native: Native,
+}
+
+/// All functions, in the order of their numbers.
+pub(crate) fn entries(deprecated: bool) -> Vec<Entry> {
+    let mut entries = vec![
+        Entry { table: "", name: "", native: base::ipairs_next },
+        Entry { table: "", name: "", native: coroutine::call_wrapped },
+        Entry { table: "", name: "", native: base::ipairs_next },
+    ];
+    let mut add = |table: &'static str, functions: &[(&'static str, Native)]| {
+        entries.extend(functions.iter().map(|(name, native)| Entry { table, name, native: *native }));
+    };
+    add("", base::FUNCTIONS);
+    add("", load::FUNCTIONS);
+    if deprecated {
+        add("", base::DEPRECATED);
+    }
+    add("coroutine", coroutine::FUNCTIONS);
+    entries
+}
+
+/// Puts the functions where scripts find them.
+pub(crate) fn install(state: &mut State, entries: &[Entry]) {
+    let globals = state.globals;
+    for (number, entry) in entries.iter().enumerate().filter(|(_, entry)| !entry.name.is_empty()) {
+        let table = if entry.table.is_empty() { globals } else { library_table(state, entry.table) };
+        let native = state.heap.new_native(NativeFunction { function: number as u32, values: Box::default() });
+        state.heap.set_field(table, entry.name, Value::Native(native));
+    }
+    let next = Value::String(state.heap.string(b"next"));
+    state.next_function = state.heap.get(globals, next);
+    state.heap.set_field(globals, "_G", Value::Table(globals));
+    let version = Value::String(state.heap.string(b"Lua 5.1"));
+    state.heap.set_field(globals, "_VERSION", version);
+}
+
+fn library_table(state: &mut State, name: &str) -> crate::value::TableRef {
+    let key = Value::String(state.heap.string(name.as_bytes()));
+    if let Value::Table(table) = state.heap.get(state.globals, key) {
+        return table;
+    }
+    let table = state.heap.new_table(0, 16);
+    let globals = state.globals;
+    state.heap.set_field(globals, name, Value::Table(table));
+    table
+}

@@ -1,0 +1,112 @@
+//! The code that one machine has loaded: shared prototypes with their constants as values of the machine.
+//!
+//! It only grows while a script runs, and an entry does not move: the interpreter keeps a reference to the code that it executes
+//! while it changes everything else.
+
+use std::cell::{Cell, OnceCell};
+use std::sync::Arc;
+
+use crate::heap::Heap;
+use crate::proto::{Constant, Proto};
+use crate::value::Value;
+
+/// Entries of the first chunk; each further one is twice as large.
+const FIRST: usize = 64;
+const CHUNKS: usize = 24;
+
+/// A prototype as one machine sees it.
+#[derive(Debug)]
+pub(crate) struct Loaded {
+    pub(crate) proto: Arc<Proto>,
+    pub(crate) constants: Box<[Value]>,
+    /// The functions inside, by their numbers here.
+    pub(crate) prototypes: Box<[u32]>,
+}
+
+/// A function of the library.
+pub(crate) type Native = fn(&mut super::context::Context<'_>) -> super::context::Stepped;
+
+#[derive(Debug)]
+pub(crate) struct Code {
+    chunks: [OnceCell<Box<[OnceCell<Loaded>]>>; CHUNKS],
+    length: Cell<usize>,
+    natives: Vec<Native>,
+    /// Entries below it outlive the region.
+    watermark: usize,
+}
+
+impl Code {
+    pub(crate) fn new(natives: Vec<Native>) -> Self {
+        Self { chunks: std::array::from_fn(|_| OnceCell::new()), length: Cell::new(0), natives, watermark: 0 }
+    }
+
+    /// The native function of a number; `None` for those of the host.
+    #[inline]
+    pub(crate) fn native(&self, function: u32) -> Option<Native> {
+        self.natives.get(function as usize).copied()
+    }
+
+    #[inline]
+    fn place(index: usize) -> (usize, usize) {
+        let chunk = (index / FIRST + 1).ilog2() as usize;
+        (chunk, index - FIRST * ((1 << chunk) - 1))
+    }
+
+    /// The code of a number that [`Self::load`] gave.
+    #[inline]
+    pub(crate) fn get(&self, index: u32) -> &Loaded {
+        let (chunk, offset) = Self::place(index as usize);
+        let loaded = self.chunks[chunk].get().and_then(|chunk| chunk[offset].get());
+        match loaded {
+            Some(loaded) => loaded,
+            None => unreachable!("code {index} is not loaded"),
+        }
+    }
+
+    /// Loads a function and those inside it; the function's number, or `None` when there is no more room.
+    pub(crate) fn load(&self, proto: &Arc<Proto>, heap: &mut Heap) -> Option<u32> {
+        let prototypes = proto.prototypes.iter().map(|inner| self.load(inner, heap)).collect::<Option<_>>()?;
+        let constants: Box<[Value]> = proto.constants.iter().map(|constant| value(constant, heap)).collect();
+        heap.memory.take(size_of::<Loaded>() + constants.len() * size_of::<Value>());
+        let index = self.length.get();
+        let (chunk, offset) = Self::place(index);
+        let entries = self.chunks.get(chunk)?.get_or_init(|| (0..FIRST << chunk).map(|_| OnceCell::new()).collect());
+        let placed = entries[offset].set(Loaded { proto: Arc::clone(proto), constants, prototypes });
+        debug_assert!(placed.is_ok(), "an entry is filled once");
+        self.length.set(index + 1);
+        Some(index as u32)
+    }
+
+    /// Constants of all that is loaded.
+    pub(crate) fn constants(&self) -> impl Iterator<Item = Value> + '_ {
+        (0..self.length.get()).flat_map(|index| self.get(index as u32).constants.iter().copied())
+    }
+
+    pub(crate) fn begin_region(&mut self) {
+        self.watermark = self.length.get();
+    }
+
+    /// Drops what was loaded in the region.
+    pub(crate) fn cut(&mut self) {
+        for index in self.watermark..self.length.get() {
+            let (chunk, offset) = Self::place(index);
+            if let Some(entries) = self.chunks[chunk].get_mut() {
+                entries[offset].take();
+            }
+        }
+        self.length.set(self.watermark);
+    }
+}
+
+fn value(constant: &Constant, heap: &mut Heap) -> Value {
+    match constant {
+        Constant::Nil => Value::Nil,
+        Constant::Boolean(value) => Value::Boolean(*value),
+        Constant::Number(number) => Value::Number(*number),
+        Constant::String(bytes) => {
+            let string = Value::String(heap.string(bytes));
+            // Constants are keys more often than not.
+            heap.key(string)
+        }
+    }
+}

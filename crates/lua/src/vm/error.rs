@@ -1,0 +1,147 @@
+//! Errors with their places, in the words of Lua 5.1.
+
+use super::code::Code;
+use super::context::Context;
+use super::names;
+use super::state::{Fault, Frame, FrameKind, State};
+use crate::heap::Refused;
+use crate::proto::chunk_name;
+use crate::value::Value;
+
+/// A function that is open.
+pub(crate) enum Level {
+    /// By its place among the frames.
+    Frame(usize),
+    /// It has gone by a tail call.
+    Lost,
+}
+
+/// The function at a level, where 0 is the one that runs.
+pub(crate) fn at_level(state: &State, level: usize) -> Option<Level> {
+    let mut rest = level as i64;
+    for index in (0..state.at.frames.len()).rev() {
+        if rest == 0 {
+            return Some(Level::Frame(index));
+        }
+        let frame = &state.at.frames[index];
+        rest -= 1;
+        if frame.kind == FrameKind::Lua {
+            rest -= i64::from(frame.tail_calls);
+        }
+        if rest < 0 {
+            return Some(Level::Lost);
+        }
+    }
+    None
+}
+
+/// `chunk:line: ` of a frame; nothing for native ones.
+fn place(code: &Code, frame: &Frame) -> Vec<u8> {
+    if frame.kind != FrameKind::Lua {
+        return Vec::new();
+    }
+    let proto = &code.get(frame.proto).proto;
+    let line = proto.lines[(frame.pc as usize).saturating_sub(1)];
+    let mut text = chunk_name(&proto.source);
+    text.extend(format!(":{line}: ").bytes());
+    text
+}
+
+/// The place of the function at a level.
+pub(crate) fn place_at(state: &State, code: &Code, level: usize) -> Vec<u8> {
+    match at_level(state, level) {
+        Some(Level::Frame(index)) => place(code, &state.at.frames[index]),
+        _ => Vec::new(),
+    }
+}
+
+/// An error of the function that runs.
+pub(crate) fn run_error(state: &mut State, code: &Code, message: &[u8]) -> Fault {
+    let mut text = place_at(state, code, 0);
+    text.extend_from_slice(message);
+    Fault::Error(Value::String(state.heap.string_owned(text)))
+}
+
+/// An error of a native function, with the place of its caller.
+pub(crate) fn error(context: &mut Context<'_>, message: &[u8]) -> Fault {
+    let mut text = place_at(context.state, context.code, 1);
+    text.extend_from_slice(message);
+    Fault::Error(Value::String(context.state.heap.string_owned(text)))
+}
+
+pub(crate) fn argument_error(context: &mut Context<'_>, index: usize, message: &str) -> Fault {
+    let frames = &context.state.at.frames;
+    let caller = frames.len().checked_sub(2).map(|caller| &frames[caller]);
+    let caller = caller.filter(|caller| caller.kind == FrameKind::Lua);
+    let name = caller.and_then(|caller| names::of_called(&context.code.get(caller.proto).proto, caller.pc as usize));
+    let mut number = index + 1;
+    let mut text = Vec::new();
+    let (kind, name) = name.unwrap_or(("", b"?"));
+    if kind == "method" {
+        number -= 1;
+        if number == 0 {
+            text.extend_from_slice(b"calling '");
+            text.extend_from_slice(name);
+            text.extend(format!("' on bad self ({message})").bytes());
+            return error(context, &text);
+        }
+    }
+    text.extend(format!("bad argument #{number} to '").bytes());
+    text.extend_from_slice(name);
+    text.extend(format!("' ({message})").bytes());
+    error(context, &text)
+}
+
+pub(crate) fn type_error(context: &mut Context<'_>, index: usize, expected: &str) -> Fault {
+    let got = if index < context.count { context.get(index).type_name() } else { "no value" };
+    argument_error(context, index, &format!("{expected} expected, got {got}"))
+}
+
+/// The message of a table that did not take a value.
+pub(crate) fn refusal(refused: &Refused) -> &'static str {
+    match refused {
+        Refused::ReadOnly => "Attempt to modify a readonly table",
+        Refused::NilKey => "table index is nil",
+        Refused::NanKey => "table index is NaN",
+        Refused::TooLarge => "table overflow",
+    }
+}
+
+/// The same for native functions.
+pub(crate) fn refused(context: &mut Context<'_>, why: &Refused) -> Fault {
+    // The table, not the library, refuses: the place is that of the running function, which is native.
+    if *why == Refused::ReadOnly { error(context, refusal(why).as_bytes()) } else { run_error(context.state, context.code, refusal(why).as_bytes()) }
+}
+
+/// `attempt to … local 'x' (a nil value)`; `register` is where the running function has the value.
+pub(crate) fn operand_error(state: &mut State, code: &Code, doing: &str, value: Value, register: Option<u8>) -> Fault {
+    let frame = state.frame();
+    let mut text = format!("attempt to {doing} ").into_bytes();
+    if frame.kind == FrameKind::Lua
+        && let Some(register) = register
+        && let Some((kind, name)) = names::of_register(&code.get(frame.proto).proto, register, (frame.pc as usize).saturating_sub(1))
+    {
+        text.extend(format!("{kind} '").bytes());
+        text.extend_from_slice(name);
+        text.extend(format!("' (a {} value)", value.type_name()).bytes());
+    } else {
+        text.extend(format!("a {} value", value.type_name()).bytes());
+    }
+    run_error(state, code, &text)
+}
+
+pub(crate) fn compare_error(state: &mut State, code: &Code, left: Value, right: Value) -> Fault {
+    let (left, right) = (left.type_name(), right.type_name());
+    let text = if left == right {
+        format!("attempt to compare two {left} values")
+    } else {
+        format!("attempt to compare {left} with {right}")
+    };
+    run_error(state, code, text.as_bytes())
+}
+
+impl State {
+    pub(crate) fn out_of_memory(&mut self) -> Fault {
+        Fault::Error(Value::String(self.heap.string(b"not enough memory")))
+    }
+}

@@ -1,0 +1,247 @@
+//! The virtual machine: what a program that embeds Lua uses.
+
+mod call;
+pub(crate) mod code;
+pub(crate) mod context;
+mod coroutine;
+pub(crate) mod error;
+mod execute;
+pub(crate) mod host;
+mod meta;
+mod names;
+mod run;
+pub(crate) mod state;
+
+use std::sync::Arc;
+
+pub use self::host::{Host, HostCall, HostOutcome, NoHost};
+use self::code::Code;
+use self::state::{Coroutine, State};
+use crate::heap::Heap;
+use crate::heap::objects::{Closure, NativeFunction};
+use crate::library;
+use crate::proto::Proto;
+use crate::value::Value;
+
+/// What a machine is made with.
+#[derive(Clone, Copy, Debug)]
+pub struct Options {
+    /// Seed of the hash of strings.
+    pub seed: u64,
+    /// Bytes that a run may use, with what was there before it.
+    pub memory_limit: usize,
+    /// `getfenv` and `setfenv`, which Redis hides by default.
+    pub deprecated: bool,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { seed: 0, memory_limit: 256 << 20, deprecated: false }
+    }
+}
+
+/// How [`Machine::run`] ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Run {
+    /// The function has returned: see [`Machine::results`].
+    Done,
+    /// It failed: the error is the first of [`Machine::results`].
+    Failed,
+    /// The budget is used up, or the host suspended the run: [`Machine::run`] goes on.
+    Suspended,
+    /// The host aborted the run.
+    Aborted,
+}
+
+/// A machine that runs one function at a time.
+#[derive(Debug)]
+pub struct Machine {
+    state: State,
+    code: Code,
+    /// Bytes in use when the region began.
+    used: usize,
+    /// Names of the globals that live for one run.
+    run_globals: Vec<Value>,
+}
+
+impl Default for Machine {
+    fn default() -> Self {
+        Self::new(&Options::default())
+    }
+}
+
+impl Machine {
+    /// A machine with the library.
+    #[must_use]
+    pub fn new(options: &Options) -> Self {
+        let entries = library::entries(options.deprecated);
+        let code = Code::new(entries.iter().map(|entry| entry.native).collect());
+        let mut state = State::new(options.seed);
+        library::install(&mut state, &entries);
+        state.heap.memory.set_limit(options.memory_limit);
+        let used = state.heap.memory.used();
+        Self { state, code, used, run_globals: Vec::new() }
+    }
+
+    /// Makes the globals, everything that can be reached from them, and the metatables of basic types read-only.
+    pub fn freeze(&mut self) {
+        let globals = self.state.globals;
+        self.state.heap.freeze(globals);
+        if let Some(table) = self.state.string_metatable {
+            self.state.heap.freeze(table);
+        }
+        self.keep();
+    }
+
+    /// Everything that there is outlives the runs to come.
+    pub fn keep(&mut self) {
+        self.state.heap.begin_region();
+        self.code.begin_region();
+        self.used = self.state.heap.memory.used();
+    }
+
+    /// The table of the globals.
+    #[must_use]
+    pub fn globals(&self) -> Value {
+        Value::Table(self.state.globals)
+    }
+
+    /// Sets a global variable.
+    pub fn set_global(&mut self, name: &str, value: Value) {
+        let globals = self.state.globals;
+        self.state.heap.set_field(globals, name, value);
+    }
+
+    /// Sets a global variable until [`Self::reset`], though globals be read-only.
+    pub fn set_run_global(&mut self, name: &str, value: Value) {
+        let key = Value::String(self.state.heap.string(name.as_bytes()));
+        self.run_globals.push(key);
+        self.state.heap.force(self.state.globals, key, value);
+    }
+
+    /// The value that calls the host's function of a number.
+    pub fn host_function(&mut self, number: u32) -> Value {
+        Value::Native(self.state.heap.new_native(NativeFunction { function: number | call::HOST, values: Box::default() }))
+    }
+
+    /// Loads compiled code as a function; `None` when the machine has no room for it.
+    pub fn load(&mut self, proto: &Arc<Proto>) -> Option<Value> {
+        let index = self.code.load(proto, &mut self.state.heap)?;
+        let closure = Closure { proto: index, upvalues: Box::default(), environment: self.state.globals };
+        Some(Value::Function(self.state.heap.new_closure(closure)))
+    }
+
+    /// The heap, for the bytes of strings.
+    #[must_use]
+    pub fn heap(&self) -> &Heap {
+        &self.state.heap
+    }
+
+    /// A new string.
+    pub fn string(&mut self, bytes: &[u8]) -> Value {
+        Value::String(self.state.heap.string(bytes))
+    }
+
+    /// A new table of the values 1 to n.
+    pub fn list(&mut self, values: &[Value]) -> Value {
+        let table = self.state.heap.new_table(values.len(), 0);
+        for (index, value) in values.iter().enumerate() {
+            let done = self.state.heap.set(table, Value::Number((index + 1) as f64), *value);
+            debug_assert!(done.is_ok(), "a new table takes numbers");
+        }
+        Value::Table(table)
+    }
+
+    /// A field of a table without metamethods; nil for what is no table.
+    pub fn raw_get(&mut self, table: Value, key: Value) -> Value {
+        if let Value::Table(table) = table { self.state.heap.get(table, key) } else { Value::Nil }
+    }
+
+    /// Prepares a call; [`Self::run`] executes it.
+    pub fn start(&mut self, function: Value, arguments: &[Value]) {
+        self.stop();
+        self.state.push(function);
+        arguments.iter().for_each(|argument| self.state.push(*argument));
+    }
+
+    /// Runs until the call has ended, or `budget` backward jumps and calls have been made.
+    pub fn run(&mut self, host: &mut dyn Host, budget: u64) -> Run {
+        self.state.budget = budget;
+        let mut ended = None;
+        if self.state.at.frames.is_empty() && self.state.at.resumer.is_none() && self.state.at.top > 0 {
+            let count = self.state.at.top - 1;
+            ended = run::begin(&mut self.state, &self.code, host, count);
+        }
+        match ended.unwrap_or_else(|| run::run(&mut self.state, &self.code, host)) {
+            run::Ended::Done => Run::Done,
+            run::Ended::Failed => Run::Failed,
+            run::Ended::Suspended => Run::Suspended,
+            run::Ended::Aborted => {
+                self.stop();
+                Run::Aborted
+            }
+        }
+    }
+
+    /// Results of the run, or its error.
+    #[must_use]
+    pub fn results(&self) -> &[Value] {
+        &self.state.at.stack[..self.state.at.top]
+    }
+
+    /// Ends a run that is suspended.
+    pub fn stop(&mut self) {
+        if self.state.at.resumer.is_some() || self.state.at.stack.is_empty() {
+            self.state.at = Coroutine::new(1024);
+        }
+        let at = &mut self.state.at;
+        at.frames.clear();
+        at.continuations.clear();
+        at.open.clear();
+        at.resumer = None;
+        at.depth = 0;
+        at.top = 0;
+        self.state.current = crate::value::ThreadRef(0);
+        self.state.coroutines.clear();
+        self.state.coroutines.push(None);
+    }
+
+    /// Drops everything that the run has left behind.
+    pub fn reset(&mut self) {
+        self.stop();
+        for key in std::mem::take(&mut self.run_globals) {
+            self.state.heap.force(self.state.globals, key, Value::Nil);
+        }
+        self.state.at.stack.fill(Value::Nil);
+        if self.state.heap.has_escaped() {
+            meta::collect(&mut self.state, &self.code);
+            self.keep();
+        } else {
+            self.state.heap.cut(self.used);
+            self.code.cut();
+        }
+    }
+
+    /// Bytes in use.
+    #[must_use]
+    pub fn memory_used(&self) -> usize {
+        self.state.heap.memory.used()
+    }
+
+    /// The time that `os.clock` shows, in seconds.
+    pub fn set_clock(&mut self, seconds: f64) {
+        self.state.clock = seconds;
+    }
+
+    /// Seeds `math.random`.
+    pub fn seed_random(&mut self, seed: i32) {
+        self.state.random = crate::random::Random::new(seed);
+    }
+}
+
+const _: () = {
+    const fn is_send<T: Send>() {}
+    const fn is_shared<T: Send + Sync>() {}
+    is_send::<Machine>();
+    is_shared::<Proto>();
+};
