@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::time::Instant;
 
-use almandine_lua::{Host, HostCall, HostOutcome, Machine, NoHost, Options, Run, Value, compile};
+use almandine_lua::{Host, HostCall, HostOutcome, LuaValue, Machine, MachineOptions, NoHost, RunEnd, compile};
 
 /// Prints its arguments, which have been made strings.
 struct Terminal;
@@ -15,7 +15,7 @@ impl Host for Terminal {
             if index > 0 {
                 line.push(b'\t');
             }
-            if let Value::String(string) = value {
+            if let LuaValue::String(string) = value {
                 line.extend_from_slice(call.heap().bytes(*string));
             }
         }
@@ -39,8 +39,9 @@ fn main() {
         std::process::exit(2);
     };
     let text = std::fs::read(&file).unwrap_or_else(|error| fail(&format!("{file}: {error}")));
-    let proto = compile(&text, format!("@{file}").as_bytes()).unwrap_or_else(|error| fail(&String::from_utf8_lossy(&error.message)));
-    let mut machine = Machine::new(&Options { deprecated: true, memory_limit: 1 << 30, ..Options::default() });
+    let proto =
+        compile(&text, format!("@{file}").as_bytes()).unwrap_or_else(|error| fail(&String::from_utf8_lossy(&error.message)));
+    let mut machine = Machine::new(&MachineOptions { deprecated: true, memory_limit: 1 << 30, ..MachineOptions::default() });
     add_print(&mut machine);
     let function = machine.load(&proto).unwrap_or_else(|| fail("no room for the code"));
     machine.start(function, &[]);
@@ -48,12 +49,12 @@ fn main() {
     loop {
         machine.set_clock(began.elapsed().as_secs_f64());
         match machine.run(&mut Terminal, 1 << 16) {
-            Run::Suspended => {}
-            Run::Done => return,
-            Run::Aborted => fail("aborted"),
-            Run::Failed => {
+            RunEnd::Suspended => {}
+            RunEnd::Done => return,
+            RunEnd::Aborted => fail("aborted"),
+            RunEnd::Failed => {
                 let message = match machine.results()[0] {
-                    Value::String(string) => String::from_utf8_lossy(machine.heap().bytes(string)).into_owned(),
+                    LuaValue::String(string) => String::from_utf8_lossy(machine.heap().bytes(string)).into_owned(),
                     other => format!("(error object is a {} value)", other.type_name()),
                 };
                 fail(&message)
@@ -72,7 +73,7 @@ fn add_print(machine: &mut Machine) {
         machine.raw_get(globals, name)
     });
     machine.start(function, &[write, tostring, select, unpack]);
-    if machine.run(&mut NoHost, u64::MAX) == Run::Done {
+    if machine.run(&mut NoHost, u64::MAX) == RunEnd::Done {
         let print = machine.results()[0];
         machine.set_global("print", print);
     }

@@ -5,7 +5,7 @@
 
 /// A register, or a constant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Operand(pub(crate) u16);
+pub(crate) struct Operand(pub(crate) u16);
 
 /// The bit of constants.
 const CONSTANT: u16 = 1 << 15;
@@ -35,7 +35,7 @@ impl Operand {
 
 /// A constant that a register is compared with, and the outcome that jumps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Compared(u16);
+pub(crate) struct Compared(u16);
 
 impl Compared {
     pub(crate) fn new(constant: u32, when: bool) -> Self {
@@ -59,8 +59,7 @@ impl Compared {
 
 /// Operators of two numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[expect(missing_docs, reason = "the names are those of the operators")]
-pub enum Arithmetic {
+pub(crate) enum Arithmetic {
     Add,
     Sub,
     Mul,
@@ -71,81 +70,281 @@ pub enum Arithmetic {
 
 /// One instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[expect(missing_docs, reason = "the file's header says what the fields are")]
-pub enum Instruction {
-    Move { a: u8, b: u8 },
-    LoadConstant { a: u8, k: u32 },
+pub(crate) enum Instruction {
+    Move {
+        a: u8,
+        b: u8,
+    },
+    LoadConstant {
+        a: u8,
+        k: u32,
+    },
     /// Skips the next instruction, if so.
-    LoadBoolean { a: u8, value: bool, skip: bool },
+    LoadBoolean {
+        a: u8,
+        value: bool,
+        skip: bool,
+    },
     /// Registers `a` to `b`.
-    LoadNil { a: u8, b: u8 },
-    GetUpvalue { a: u8, b: u8 },
-    SetUpvalue { a: u8, b: u8 },
-    GetGlobal { a: u8, k: u32 },
-    SetGlobal { a: u8, k: u32 },
-    GetTable { a: u8, b: u8, c: u8 },
+    LoadNil {
+        a: u8,
+        b: u8,
+    },
+    GetUpvalue {
+        a: u8,
+        b: u8,
+    },
+    SetUpvalue {
+        a: u8,
+        b: u8,
+    },
+    GetGlobal {
+        a: u8,
+        k: u32,
+    },
+    SetGlobal {
+        a: u8,
+        k: u32,
+    },
+    GetTable {
+        a: u8,
+        b: u8,
+        c: u8,
+    },
     /// By a constant string.
-    GetField { a: u8, b: u8, k: u32 },
+    GetField {
+        a: u8,
+        b: u8,
+        k: u32,
+    },
     /// By another constant.
-    GetConstant { a: u8, b: u8, k: u32 },
-    SetTable { a: u8, key: u8, value: Operand },
-    SetField { a: u8, value: Operand, k: u32 },
-    SetConstant { a: u8, value: Operand, k: u32 },
-    NewTable { a: u8, array: u16, hash: u16 },
+    GetConstant {
+        a: u8,
+        b: u8,
+        k: u32,
+    },
+    SetTable {
+        a: u8,
+        key: u8,
+        value: Operand,
+    },
+    SetField {
+        a: u8,
+        value: Operand,
+        k: u32,
+    },
+    SetConstant {
+        a: u8,
+        value: Operand,
+        k: u32,
+    },
+    NewTable {
+        a: u8,
+        array: u16,
+        hash: u16,
+    },
     /// `a + 1 = b; a = b[k]`
-    Method { a: u8, b: u8, k: u32 },
-    Add { a: u8, b: u8, c: u8 },
-    Sub { a: u8, b: u8, c: u8 },
-    Mul { a: u8, b: u8, c: u8 },
-    Div { a: u8, b: u8, c: u8 },
-    Mod { a: u8, b: u8, c: u8 },
-    Pow { a: u8, b: u8, c: u8 },
-    AddConstant { a: u8, b: u8, k: u32 },
-    SubConstant { a: u8, b: u8, k: u32 },
-    MulConstant { a: u8, b: u8, k: u32 },
-    DivConstant { a: u8, b: u8, k: u32 },
-    ModConstant { a: u8, b: u8, k: u32 },
+    Method {
+        a: u8,
+        b: u8,
+        k: u32,
+    },
+    Add {
+        a: u8,
+        b: u8,
+        c: u8,
+    },
+    Sub {
+        a: u8,
+        b: u8,
+        c: u8,
+    },
+    Mul {
+        a: u8,
+        b: u8,
+        c: u8,
+    },
+    Div {
+        a: u8,
+        b: u8,
+        c: u8,
+    },
+    Mod {
+        a: u8,
+        b: u8,
+        c: u8,
+    },
+    Pow {
+        a: u8,
+        b: u8,
+        c: u8,
+    },
+    AddConstant {
+        a: u8,
+        b: u8,
+        k: u32,
+    },
+    SubConstant {
+        a: u8,
+        b: u8,
+        k: u32,
+    },
+    MulConstant {
+        a: u8,
+        b: u8,
+        k: u32,
+    },
+    DivConstant {
+        a: u8,
+        b: u8,
+        k: u32,
+    },
+    ModConstant {
+        a: u8,
+        b: u8,
+        k: u32,
+    },
     /// Any operands.
-    Arithmetic { operator: Arithmetic, a: u8, left: Operand, right: Operand },
-    Negate { a: u8, b: u8 },
-    Not { a: u8, b: u8 },
-    Length { a: u8, b: u8 },
+    Arithmetic {
+        operator: Arithmetic,
+        a: u8,
+        left: Operand,
+        right: Operand,
+    },
+    Negate {
+        a: u8,
+        b: u8,
+    },
+    Not {
+        a: u8,
+        b: u8,
+    },
+    Length {
+        a: u8,
+        b: u8,
+    },
     /// Registers `b` to `c`.
-    Concat { a: u8, b: u8, c: u8 },
-    Jump { to: i32 },
+    Concat {
+        a: u8,
+        b: u8,
+        c: u8,
+    },
+    Jump {
+        to: i32,
+    },
     /// A backward jump, which is counted.
-    Loop { to: i32 },
+    Loop {
+        to: i32,
+    },
     /// Where a loop begins whose backward jump is conditional.
     Tick,
-    Equal { a: u8, b: u8, when: bool, to: i32 },
-    Less { a: u8, b: u8, when: bool, to: i32 },
-    LessEqual { a: u8, b: u8, when: bool, to: i32 },
-    EqualConstant { a: u8, k: Compared, to: i32 },
+    Equal {
+        a: u8,
+        b: u8,
+        when: bool,
+        to: i32,
+    },
+    Less {
+        a: u8,
+        b: u8,
+        when: bool,
+        to: i32,
+    },
+    LessEqual {
+        a: u8,
+        b: u8,
+        when: bool,
+        to: i32,
+    },
+    EqualConstant {
+        a: u8,
+        k: Compared,
+        to: i32,
+    },
     /// Register < constant.
-    LessConstant { a: u8, k: Compared, to: i32 },
-    LessEqualConstant { a: u8, k: Compared, to: i32 },
+    LessConstant {
+        a: u8,
+        k: Compared,
+        to: i32,
+    },
+    LessEqualConstant {
+        a: u8,
+        k: Compared,
+        to: i32,
+    },
     /// Constant < register.
-    GreaterConstant { a: u8, k: Compared, to: i32 },
-    GreaterEqualConstant { a: u8, k: Compared, to: i32 },
+    GreaterConstant {
+        a: u8,
+        k: Compared,
+        to: i32,
+    },
+    GreaterEqualConstant {
+        a: u8,
+        k: Compared,
+        to: i32,
+    },
     /// Jumps when the truth of `a` is `when`.
-    Test { a: u8, when: bool, to: i32 },
+    Test {
+        a: u8,
+        when: bool,
+        to: i32,
+    },
     /// The same, and copies `b` to `a` then.
-    TestSet { a: u8, b: u8, when: bool, to: i32 },
+    TestSet {
+        a: u8,
+        b: u8,
+        when: bool,
+        to: i32,
+    },
     /// `b` is the number of arguments and one, `c` that of results and one; 0: up to the top.
-    Call { a: u8, b: u8, c: u8 },
-    TailCall { a: u8, b: u8 },
-    Return { a: u8, b: u8 },
-    ForPrepare { a: u8, to: i32 },
-    ForLoop { a: u8, to: i32 },
+    Call {
+        a: u8,
+        b: u8,
+        c: u8,
+    },
+    TailCall {
+        a: u8,
+        b: u8,
+    },
+    Return {
+        a: u8,
+        b: u8,
+    },
+    ForPrepare {
+        a: u8,
+        to: i32,
+    },
+    ForLoop {
+        a: u8,
+        to: i32,
+    },
     /// Calls the iterator; `c` results.
-    IteratorCall { a: u8, c: u8 },
-    IteratorLoop { a: u8, to: i32 },
+    IteratorCall {
+        a: u8,
+        c: u8,
+    },
+    IteratorLoop {
+        a: u8,
+        to: i32,
+    },
     /// `count` values (0: up to the top) behind `a`, as the batch `batch`, from 1.
-    SetList { a: u8, count: u8, batch: u32 },
-    Close { a: u8 },
-    Closure { a: u8, prototype: u32 },
+    SetList {
+        a: u8,
+        count: u8,
+        batch: u32,
+    },
+    Close {
+        a: u8,
+    },
+    Closure {
+        a: u8,
+        prototype: u32,
+    },
     /// `b` as in a call's `c`.
-    Vararg { a: u8, b: u8 },
+    Vararg {
+        a: u8,
+        b: u8,
+    },
 }
 
 const _: () = assert!(size_of::<Instruction>() == 8);

@@ -25,8 +25,8 @@ pub(crate) const RESERVED: [&str; 21] = [
 
 /// Operators, longer ones before their beginnings.
 const SYMBOLS: [&str; 27] = [
-    "...", "..", ".", "==", "=", "~=", "<=", "<", ">=", ">", "+", "-", "*", "/", "%", "^", "#", "(", ")", "{", "}", "[", "]", ";", ":",
-    ",", "",
+    "...", "..", ".", "==", "=", "~=", "<=", "<", ">=", ">", "+", "-", "*", "/", "%", "^", "#", "(", ")", "{", "}", "[", "]", ";",
+    ":", ",", "",
 ];
 
 /// A text that is not Lua: the message, with chunk and line.

@@ -33,5 +33,5 @@ mod vm;
 pub use compiler::{SyntaxError, compile};
 pub use heap::Heap;
 pub use proto::Proto;
-pub use value::{ClosureRef, NativeRef, StringRef, TableRef, ThreadRef, Value};
-pub use vm::{Host, HostCall, HostOutcome, Machine, NoHost, Options, Run};
+pub use value::{ClosureRef, LuaValue, NativeRef, StringRef, TableRef, ThreadRef};
+pub use vm::{Host, HostCall, HostOutcome, Machine, MachineOptions, NoHost, RunEnd};

@@ -6,7 +6,7 @@ pub(crate) fn write(out: &mut Vec<u8>, number: f64) {
         write_integer(out, number as i64);
         return;
     }
-    out.extend(general(number, 14, false, false).bytes());
+    out.extend(general(number, 14, false).bytes());
 }
 
 /// Appends an integer in decimal.
@@ -57,7 +57,7 @@ pub(crate) fn fixed(number: f64, precision: usize, alternate: bool) -> String {
 }
 
 /// `%g`: the shorter of both with `precision` digits; without `alternate`, zeros at the end go.
-pub(crate) fn general(number: f64, precision: usize, alternate: bool, _upper: bool) -> String {
+pub(crate) fn general(number: f64, precision: usize, alternate: bool) -> String {
     if let Some(name) = not_finite(number) {
         return name.to_owned();
     }
@@ -116,7 +116,7 @@ fn unsigned(digits: &[u8]) -> Option<f64> {
         return named(digits);
     }
     let is_decimal = |b: &u8| b.is_ascii_digit() || matches!(b, b'.' | b'e' | b'E' | b'+' | b'-');
-    if !digits.iter().all(is_decimal) {
+    if !digits.iter().all(is_decimal) || matches!(digits[0], b'+' | b'-') {
         return None;
     }
     std::str::from_utf8(digits).ok()?.parse().ok()
@@ -224,7 +224,7 @@ mod tests {
             (1e15, "1e+15"),
             (123_456_789_012_345.0, "1.2345678901234e+14"),
             (99_999_999_999_999.0, "99999999999999"),
-            (3.14159265358979, "3.1415926535898"),
+            (12.345_678_901_234_5, "12.345678901234"),
             (1e-5, "1e-05"),
             (0.0001, "0.0001"),
             (1e100, "1e+100"),

@@ -17,8 +17,6 @@ pub struct Proto {
     pub(crate) upvalues: Box<[Box<[u8]>]>,
     pub(crate) locals: Box<[LocalVariable]>,
     pub(crate) source: Arc<[u8]>,
-    /// 0 in the main function of a chunk.
-    pub(crate) line_defined: u32,
     pub(crate) parameters: u8,
     pub(crate) variadic: Variadic,
     /// Registers that the function uses.
@@ -38,7 +36,7 @@ pub(crate) enum Variadic {
 
 /// A constant, with a string's bytes.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Constant {
+pub(crate) enum Constant {
     /// `nil`
     Nil,
     /// `true` or `false`

@@ -3,11 +3,9 @@
 //! A value is 16 bytes and is copied. Objects are named by their index in the heap's slab of their type, so a virtual machine holds
 //! no pointer and may move between threads.
 
-use crate::heap::Heap;
-
 /// A value of Lua.
 #[derive(Clone, Copy, Debug, Default)]
-pub enum Value {
+pub enum LuaValue {
     /// `nil`
     #[default]
     Nil,
@@ -29,7 +27,7 @@ pub enum Value {
     Thread(ThreadRef),
 }
 
-const _: () = assert!(size_of::<Value>() == 16);
+const _: () = assert!(size_of::<LuaValue>() == 16);
 
 /// A string in a heap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,7 +75,7 @@ impl StringRef {
     }
 }
 
-impl Value {
+impl LuaValue {
     /// The name of the value's type.
     #[must_use]
     pub fn type_name(self) -> &'static str {
@@ -111,16 +109,6 @@ impl Value {
     #[must_use]
     pub fn is_function(self) -> bool {
         matches!(self, Self::Function(_) | Self::Native(_))
-    }
-
-    /// Equality without metamethods.
-    #[inline]
-    #[must_use]
-    pub fn equals(self, other: Self, heap: &Heap) -> bool {
-        match (self, other) {
-            (Self::String(a), Self::String(b)) => a == b || (a.is_long() && b.is_long() && heap.bytes(a) == heap.bytes(b)),
-            _ => self.same(other),
-        }
     }
 
     /// Equality of keys of tables, whose long strings are canonical.

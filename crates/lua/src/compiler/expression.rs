@@ -19,7 +19,10 @@ pub(super) enum Kind {
     Upvalue(u8),
     /// A global variable, by the constant that is its name.
     Global(u32),
-    Indexed { table: u8, key: Key },
+    Indexed {
+        table: u8,
+        key: Key,
+    },
     /// A comparison: the instruction jumps.
     Jump(usize),
     /// An instruction whose destination is still open.

@@ -125,7 +125,7 @@ impl Parser<'_> {
             match self.token {
                 Token::Symbol(".") => self.field(&mut e)?,
                 Token::Symbol("[") => {
-                    self.emit_with(|g| g.to_any_register(&mut e))?;
+                    self.emit_with(|g| g.put_in_any_register(&mut e))?;
                     let mut key = self.index()?;
                     self.emit_with(|g| g.indexed(&mut e, &mut key))?;
                 }
@@ -139,7 +139,7 @@ impl Parser<'_> {
                     self.arguments(&mut e)?;
                 }
                 Token::Symbol("(" | "{") | Token::Text(_) => {
-                    self.emit_with(|g| g.to_next_register(&mut e))?;
+                    self.emit_with(|g| g.put_in_next_register(&mut e))?;
                     self.arguments(&mut e)?;
                 }
                 _ => return Ok(e),
@@ -149,7 +149,7 @@ impl Parser<'_> {
 
     /// `.name`
     pub(super) fn field(&mut self, e: &mut Expression) -> Result<(), SyntaxError> {
-        self.emit_with(|g| g.to_any_register(e))?;
+        self.emit_with(|g| g.put_in_any_register(e))?;
         self.next()?;
         let name = self.expect_name()?;
         self.emit_with(|g| {
@@ -162,7 +162,7 @@ impl Parser<'_> {
     fn index(&mut self) -> Result<Expression, SyntaxError> {
         self.next()?;
         let mut key = self.expression()?;
-        self.emit_with(|g| g.to_value(&mut key))?;
+        self.emit_with(|g| g.make_value(&mut key))?;
         self.expect("]")?;
         Ok(key)
     }
@@ -195,7 +195,7 @@ impl Parser<'_> {
                 return Ok(0);
             }
             if last.kind != Kind::Void {
-                g.to_next_register(&mut last)?;
+                g.put_in_next_register(&mut last)?;
             }
             Ok(g.function.free - base)
         })?;
@@ -210,7 +210,7 @@ impl Parser<'_> {
         let mut number = 1;
         let mut e = self.expression()?;
         while self.accept(",")? {
-            self.emit_with(|g| g.to_next_register(&mut e))?;
+            self.emit_with(|g| g.put_in_next_register(&mut e))?;
             e = self.expression()?;
             number += 1;
         }
@@ -221,7 +221,7 @@ impl Parser<'_> {
         let line = self.line();
         let at = self.emit(Instruction::NewTable { a: 0, array: 0, hash: 0 });
         let mut table = Expression::new(Kind::Relocatable(at));
-        self.emit_with(|g| g.to_next_register(&mut table))?;
+        self.emit_with(|g| g.put_in_next_register(&mut table))?;
         let Kind::Register(register) = table.kind else { return Ok(table) };
         let (mut items, mut fields, mut pending) = (0_usize, 0_usize, 0_usize);
         let mut item = Expression::new(Kind::Void);
@@ -257,7 +257,7 @@ impl Parser<'_> {
         if item.kind == Kind::Void {
             return Ok(pending);
         }
-        self.emit_with(|g| g.to_next_register(item))?;
+        self.emit_with(|g| g.put_in_next_register(item))?;
         item.kind = Kind::Void;
         if pending + 1 < LIST_BATCH {
             return Ok(pending + 1);
@@ -273,7 +273,7 @@ impl Parser<'_> {
             self.emit_with(|g| g.set_results(&item, None))?;
             count = 0;
         } else if item.kind != Kind::Void {
-            self.emit_with(|g| g.to_next_register(&mut item))?;
+            self.emit_with(|g| g.put_in_next_register(&mut item))?;
             count += 1;
         } else if pending == 0 {
             return Ok(());

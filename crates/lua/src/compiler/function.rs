@@ -22,7 +22,7 @@ pub(super) type Outcome<T> = Result<T, Limit>;
 /// A limit that a function passed.
 #[derive(Debug)]
 pub(super) enum Limit {
-    /// More than so many of these.
+    /// More than this number of these.
     Count(usize, &'static str),
     Message(&'static str),
 }
@@ -45,6 +45,7 @@ enum ConstantKey {
     String(Box<[u8]>),
 }
 
+// reason: what belongs to code, constants, registers and scopes is changed together, function by function.
 #[derive(Debug)]
 pub(super) struct Function {
     pub(super) code: Vec<Instruction>,
@@ -65,6 +66,7 @@ pub(super) struct Function {
     pending_jumps: i32,
     /// The last instruction that a jump was led to.
     pub(super) last_target: i32,
+    /// 0 in the main function of a chunk.
     pub(super) line_defined: u32,
     pub(super) parameters: u8,
     pub(super) variadic: Variadic,
@@ -104,7 +106,6 @@ impl Function {
             upvalues: names.into(),
             locals: self.locals.into(),
             source: Arc::clone(source),
-            line_defined: self.line_defined,
             parameters: self.parameters,
             variadic: self.variadic,
             registers: self.registers,

@@ -134,7 +134,7 @@ impl Generator<'_> {
         self.discharge_to(e, self.function.free - 1)
     }
 
-    fn to_register(&mut self, e: &mut Expression, register: u8) -> Outcome<()> {
+    fn put_in_register(&mut self, e: &mut Expression, register: u8) -> Outcome<()> {
         self.discharge_to(e, register)?;
         if let Kind::Jump(at) = e.kind {
             let mut list = e.when_true;
@@ -165,31 +165,31 @@ impl Generator<'_> {
         }
     }
 
-    pub(super) fn to_next_register(&mut self, e: &mut Expression) -> Outcome<()> {
+    pub(super) fn put_in_next_register(&mut self, e: &mut Expression) -> Outcome<()> {
         self.discharge(e);
         self.release_expression(e);
         self.function.reserve(1)?;
-        self.to_register(e, self.function.free - 1)
+        self.put_in_register(e, self.function.free - 1)
     }
 
-    pub(super) fn to_any_register(&mut self, e: &mut Expression) -> Outcome<u8> {
+    pub(super) fn put_in_any_register(&mut self, e: &mut Expression) -> Outcome<u8> {
         self.discharge(e);
         if let Kind::Register(register) = e.kind {
             if !e.has_jumps() {
                 return Ok(register);
             }
             if usize::from(register) >= self.function.active.len() {
-                self.to_register(e, register)?;
+                self.put_in_register(e, register)?;
                 return Ok(register);
             }
         }
-        self.to_next_register(e)?;
+        self.put_in_next_register(e)?;
         Ok(if let Kind::Register(register) = e.kind { register } else { 0 })
     }
 
-    pub(super) fn to_value(&mut self, e: &mut Expression) -> Outcome<()> {
+    pub(super) fn make_value(&mut self, e: &mut Expression) -> Outcome<()> {
         if e.has_jumps() {
-            self.to_any_register(e)?;
+            self.put_in_any_register(e)?;
         } else {
             self.discharge(e);
         }
@@ -212,33 +212,33 @@ impl Generator<'_> {
         self.function.constant(constant).map(Some)
     }
 
-    fn to_operand(&mut self, e: &mut Expression) -> Outcome<Operand> {
-        self.to_value(e)?;
+    fn make_operand(&mut self, e: &mut Expression) -> Outcome<Operand> {
+        self.make_value(e)?;
         if let Some(k) = self.as_constant(e)?
             && k < Operand::CONSTANTS_MAX
         {
             e.kind = Kind::Constant(k);
             return Ok(Operand::constant(k));
         }
-        self.to_any_register(e).map(Operand::register)
+        self.put_in_any_register(e).map(Operand::register)
     }
 
     pub(super) fn store(&mut self, variable: &Expression, e: &mut Expression) -> Outcome<()> {
         match variable.kind {
             Kind::Local(register) => {
                 self.release_expression(e);
-                return self.to_register(e, register);
+                return self.put_in_register(e, register);
             }
             Kind::Upvalue(b) => {
-                let a = self.to_any_register(e)?;
+                let a = self.put_in_any_register(e)?;
                 self.emit(Instruction::SetUpvalue { a, b });
             }
             Kind::Global(k) => {
-                let a = self.to_any_register(e)?;
+                let a = self.put_in_any_register(e)?;
                 self.emit(Instruction::SetGlobal { a, k });
             }
             Kind::Indexed { table, key } => {
-                let value = self.to_operand(e)?;
+                let value = self.make_operand(e)?;
                 self.emit(match key {
                     Key::Register(key) => Instruction::SetTable { a: table, key, value },
                     Key::Field(k) => Instruction::SetField { a: table, value, k },
@@ -253,7 +253,7 @@ impl Generator<'_> {
 
     /// `e:name`: the function and the object in two registers.
     pub(super) fn method(&mut self, e: &mut Expression, name: u32) -> Outcome<()> {
-        let b = self.to_any_register(e)?;
+        let b = self.put_in_any_register(e)?;
         self.release_expression(e);
         let a = self.function.free;
         self.function.reserve(2)?;
@@ -331,11 +331,11 @@ impl Generator<'_> {
     /// `table[key]`; the table is in a register.
     pub(super) fn indexed(&mut self, table: &mut Expression, key: &mut Expression) -> Outcome<()> {
         let register = if let Kind::Register(register) | Kind::Local(register) = table.kind { register } else { 0 };
-        self.to_value(key)?;
+        self.make_value(key)?;
         let key = match self.as_constant(key)? {
             Some(k) if matches!(key.kind, Kind::Constant(_)) => Key::Field(k),
             Some(k) if matches!(key.kind, Kind::Number(_)) => Key::Constant(k),
-            _ => Key::Register(self.to_any_register(key)?),
+            _ => Key::Register(self.put_in_any_register(key)?),
         };
         table.kind = Kind::Indexed { table: register, key };
         Ok(())
@@ -352,7 +352,7 @@ impl Generator<'_> {
             }
             Unary::Length => {}
         }
-        let b = self.to_any_register(e)?;
+        let b = self.put_in_any_register(e)?;
         self.release_expression(e);
         let instruction = if operator == Unary::Length { Instruction::Length { a: 0, b } } else { Instruction::Negate { a: 0, b } };
         *e = Expression::new(Kind::Relocatable(self.emit(instruction)));
@@ -364,10 +364,10 @@ impl Generator<'_> {
         match operator {
             Binary::And => self.go_if_true(left),
             Binary::Or => self.go_if_false(left),
-            Binary::Concat => self.to_next_register(left),
+            Binary::Concat => self.put_in_next_register(left),
             Binary::Arithmetic(_) if left.numeral().is_some() => Ok(()),
-            Binary::Equal(_) | Binary::Arithmetic(_) => self.to_operand(left).map(|_| ()),
-            _ => self.to_comparable(left).map(|_| ()),
+            Binary::Equal(_) | Binary::Arithmetic(_) => self.make_operand(left).map(|_| ()),
+            _ => self.make_comparable(left).map(|_| ()),
         }
     }
 
@@ -396,7 +396,7 @@ impl Generator<'_> {
     }
 
     fn concat(&mut self, left: &mut Expression, right: &mut Expression) -> Outcome<()> {
-        self.to_value(right)?;
+        self.make_value(right)?;
         let first = if let Kind::Register(register) = left.kind { register } else { 0 };
         if let Kind::Relocatable(at) = right.kind
             && let Instruction::Concat { b, .. } = &mut self.function.code[at]
@@ -407,7 +407,7 @@ impl Generator<'_> {
             left.kind = Kind::Relocatable(at);
             return Ok(());
         }
-        self.to_next_register(right)?;
+        self.put_in_next_register(right)?;
         let last = if let Kind::Register(register) = right.kind { register } else { 0 };
         self.release_expression(right);
         self.release_expression(left);
@@ -438,8 +438,8 @@ impl Generator<'_> {
                 return Ok(());
             }
         }
-        let c = self.to_operand(right)?;
-        let b = self.to_operand(left)?;
+        let c = self.make_operand(right)?;
+        let b = self.make_operand(left)?;
         self.release_both(left, right);
         let is_number = right.is_number_constant(self.function);
         let instruction = match (b.is_constant(), c.is_constant()) {
@@ -453,12 +453,12 @@ impl Generator<'_> {
     }
 
     fn equal(&mut self, when: bool, left: &mut Expression, right: &mut Expression) -> Outcome<()> {
-        let mut b = self.to_operand(right)?;
-        let mut a = self.to_operand(left)?;
+        let mut b = self.make_operand(right)?;
+        let mut a = self.make_operand(left)?;
         if a.is_constant() && b.is_constant() {
             // Two constants are rare: the right one goes into a register.
             right.kind = Kind::Constant(b.index() as u32);
-            self.to_next_register(right)?;
+            self.put_in_next_register(right)?;
             b = Operand::register(if let Kind::Register(register) = right.kind { register } else { 0 });
         }
         self.release_both(left, right);
@@ -476,21 +476,21 @@ impl Generator<'_> {
     }
 
     /// A number's constant, or a register.
-    fn to_comparable(&mut self, e: &mut Expression) -> Outcome<Operand> {
-        self.to_value(e)?;
+    fn make_comparable(&mut self, e: &mut Expression) -> Outcome<Operand> {
+        self.make_value(e)?;
         if e.numeral().is_some() || e.is_number_constant(self.function) {
-            return self.to_operand(e);
+            return self.make_operand(e);
         }
-        self.to_any_register(e).map(Operand::register)
+        self.put_in_any_register(e).map(Operand::register)
     }
 
     /// `left < right` or `left <= right`, in whichever order they were read.
     fn order(&mut self, or_equal: bool, left: &mut Expression, right: &mut Expression) -> Outcome<()> {
-        let mut a = self.to_comparable(left)?;
-        let mut b = self.to_comparable(right)?;
+        let mut a = self.make_comparable(left)?;
+        let mut b = self.make_comparable(right)?;
         if a.is_constant() && b.is_constant() {
             right.kind = Kind::Constant(b.index() as u32);
-            self.to_next_register(right)?;
+            self.put_in_next_register(right)?;
             b = Operand::register(if let Kind::Register(register) = right.kind { register } else { 0 });
         }
         self.release_both(left, right);

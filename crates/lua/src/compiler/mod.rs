@@ -23,7 +23,9 @@ use parser::Parser;
 /// The text is not Lua 5.1, is compiled code, or passes a limit of the compiler.
 pub fn compile(text: &[u8], source: &[u8]) -> Result<Arc<Proto>, SyntaxError> {
     if text.first() == Some(&0x1b) {
-        return Err(SyntaxError { message: [&crate::proto::chunk_name(source), &b": compiled chunks are not accepted"[..]].concat() });
+        return Err(SyntaxError {
+            message: [&crate::proto::chunk_name(source), &b": compiled chunks are not accepted"[..]].concat(),
+        });
     }
     let mut parser = Parser::new(text, source)?;
     parser.open_function(0);

@@ -247,7 +247,7 @@ impl Parser<'_> {
 
     fn one_expression(&mut self) -> Result<(), SyntaxError> {
         let mut e = self.expression()?;
-        self.emit_with(|g| g.to_next_register(&mut e))
+        self.emit_with(|g| g.put_in_next_register(&mut e))
     }
 
     fn function_statement(&mut self, line: u32) -> Result<(), SyntaxError> {
@@ -306,7 +306,7 @@ impl Parser<'_> {
                 return if results > 1 { g.function.reserve(results - 1) } else { Ok(()) };
             }
             if last.kind != Kind::Void {
-                g.to_next_register(&mut last)?;
+                g.put_in_next_register(&mut last)?;
             }
             if wanted > number {
                 let from = g.function.free;
@@ -342,10 +342,10 @@ impl Parser<'_> {
             }
             self.emit(Instruction::Return { a: active, b: 0 });
         } else if number == 1 {
-            let a = self.emit_with(|g| g.to_any_register(&mut last))?;
+            let a = self.emit_with(|g| g.put_in_any_register(&mut last))?;
             self.emit(Instruction::Return { a, b: 2 });
         } else {
-            self.emit_with(|g| g.to_next_register(&mut last))?;
+            self.emit_with(|g| g.put_in_next_register(&mut last))?;
             self.emit(Instruction::Return { a: active, b: number as u8 + 1 });
         }
         Ok(())
@@ -365,8 +365,9 @@ impl Parser<'_> {
 
     fn assignment(&mut self, places: &mut Vec<Expression>) -> Result<(), SyntaxError> {
         loop {
-            let is_variable =
-                places.last().is_some_and(|e| matches!(e.kind, Kind::Local(_) | Kind::Upvalue(_) | Kind::Global(_) | Kind::Indexed { .. }));
+            let is_variable = places
+                .last()
+                .is_some_and(|e| matches!(e.kind, Kind::Local(_) | Kind::Upvalue(_) | Kind::Global(_) | Kind::Indexed { .. }));
             if !is_variable {
                 return Err(self.error("syntax error"));
             }

@@ -5,12 +5,12 @@
 
 use super::objects::{UPVALUE_SIZE, Upvalue};
 use super::{Heap, TABLE_OVERHEAD};
-use crate::value::{ClosureRef, NativeRef, StringRef, TableRef, ThreadRef, UpvalueRef, Value};
+use crate::value::{ClosureRef, LuaValue, NativeRef, StringRef, TableRef, ThreadRef, UpvalueRef};
 
 /// Objects that are marked but whose references are not.
 #[derive(Debug, Default)]
 pub(crate) struct Marker {
-    gray: Vec<Value>,
+    gray: Vec<LuaValue>,
     threads: Vec<ThreadRef>,
     weak: Vec<TableRef>,
     /// The string `__mode`.
@@ -30,17 +30,17 @@ impl Marker {
 
 impl Heap {
     /// Marks a value; what it refers to is marked by [`Self::mark_all`].
-    pub(crate) fn mark(&mut self, marker: &mut Marker, value: Value) {
+    pub(crate) fn mark(&mut self, marker: &mut Marker, value: LuaValue) {
         let is_new = match value {
-            Value::String(string) => {
+            LuaValue::String(string) => {
                 self.strings.mark(string);
                 false
             }
-            Value::Table(table) => self.tables.mark(table.0 as usize),
-            Value::Function(closure) => self.closures.mark(closure.0 as usize),
-            Value::Native(native) => self.natives.mark(native.0 as usize),
-            Value::Thread(thread) => self.threads.mark(thread.0 as usize),
-            Value::Nil | Value::Boolean(_) | Value::Number(_) | Value::Light(_) => false,
+            LuaValue::Table(table) => self.tables.mark(table.0 as usize),
+            LuaValue::Function(closure) => self.closures.mark(closure.0 as usize),
+            LuaValue::Native(native) => self.natives.mark(native.0 as usize),
+            LuaValue::Thread(thread) => self.threads.mark(thread.0 as usize),
+            LuaValue::Nil | LuaValue::Boolean(_) | LuaValue::Number(_) | LuaValue::Light(_) => false,
         };
         if is_new {
             marker.gray.push(value);
@@ -51,7 +51,7 @@ impl Heap {
         if self.upvalues.mark(upvalue.0 as usize) {
             match self.upvalue(upvalue) {
                 Upvalue::Closed(value) => self.mark(marker, value),
-                Upvalue::Open { thread, .. } => self.mark(marker, Value::Thread(thread)),
+                Upvalue::Open { thread, .. } => self.mark(marker, LuaValue::Thread(thread)),
             }
         }
     }
@@ -60,10 +60,10 @@ impl Heap {
     pub(crate) fn mark_all(&mut self, marker: &mut Marker) {
         while let Some(value) = marker.gray.pop() {
             match value {
-                Value::Table(table) => self.mark_table(marker, table),
-                Value::Function(closure) => self.mark_closure(marker, closure),
-                Value::Native(native) => self.mark_native(marker, native),
-                Value::Thread(thread) => marker.threads.push(thread),
+                LuaValue::Table(table) => self.mark_table(marker, table),
+                LuaValue::Function(closure) => self.mark_closure(marker, closure),
+                LuaValue::Native(native) => self.mark_native(marker, native),
+                LuaValue::Thread(thread) => marker.threads.push(thread),
                 _ => {}
             }
         }
@@ -74,24 +74,24 @@ impl Heap {
         if weak_keys || weak_values {
             marker.weak.push(table);
         }
-        let references: Vec<Value> = self.table(table).references(!weak_keys, !weak_values).collect();
+        let references: Vec<LuaValue> = self.table(table).references(!weak_keys, !weak_values).collect();
         references.into_iter().for_each(|value| self.mark(marker, value));
         if let Some(metatable) = self.table(table).metatable() {
-            self.mark(marker, Value::Table(metatable));
+            self.mark(marker, LuaValue::Table(metatable));
         }
     }
 
     fn weakness(&self, marker: &Marker, table: TableRef) -> (bool, bool) {
         let Some(metatable) = self.table(table).metatable() else { return (false, false) };
         match marker.mode.map(|mode| self.table(metatable).get_string(mode)) {
-            Some(Value::String(mode)) => (self.bytes(mode).contains(&b'k'), self.bytes(mode).contains(&b'v')),
+            Some(LuaValue::String(mode)) => (self.bytes(mode).contains(&b'k'), self.bytes(mode).contains(&b'v')),
             _ => (false, false),
         }
     }
 
     fn mark_closure(&mut self, marker: &mut Marker, closure: ClosureRef) {
         let environment = self.closure(closure).environment;
-        self.mark(marker, Value::Table(environment));
+        self.mark(marker, LuaValue::Table(environment));
         for index in 0..self.closure(closure).upvalues.len() {
             let upvalue = self.closure(closure).upvalues[index];
             self.mark_upvalue(marker, upvalue);
@@ -108,13 +108,13 @@ impl Heap {
     /// Objects that outlive the region are roots, since they may have been made to refer to it.
     pub(crate) fn mark_old(&mut self, marker: &mut Marker) {
         for index in 0..self.tables.watermark() {
-            self.mark(marker, Value::Table(TableRef(index as u32)));
+            self.mark(marker, LuaValue::Table(TableRef(index as u32)));
         }
         for index in 0..self.closures.watermark() {
-            self.mark(marker, Value::Function(ClosureRef(index as u32)));
+            self.mark(marker, LuaValue::Function(ClosureRef(index as u32)));
         }
         for index in 0..self.natives.watermark() {
-            self.mark(marker, Value::Native(NativeRef(index as u32)));
+            self.mark(marker, LuaValue::Native(NativeRef(index as u32)));
         }
         for index in 0..self.upvalues.watermark() {
             self.mark_upvalue(marker, UpvalueRef(index as u32));
@@ -146,7 +146,7 @@ impl Heap {
         let mut content = std::mem::take(self.tables.get_mut(table.0 as usize));
         // A string is a value, not an object: it stays as long as its entry.
         for value in content.references(true, true).collect::<Vec<_>>() {
-            if let Value::String(string) = value {
+            if let LuaValue::String(string) = value {
                 self.strings.mark(string);
             }
         }
@@ -154,14 +154,14 @@ impl Heap {
         *self.tables.get_mut(table.0 as usize) = content;
     }
 
-    fn is_alive(&self, value: Value) -> bool {
+    fn is_alive(&self, value: LuaValue) -> bool {
         match value {
-            Value::String(string) => self.strings.is_alive(string),
-            Value::Table(table) => self.tables.is_alive(table.0 as usize),
-            Value::Function(closure) => self.closures.is_alive(closure.0 as usize),
-            Value::Native(native) => self.natives.is_alive(native.0 as usize),
-            Value::Thread(thread) => self.threads.is_alive(thread.0 as usize),
-            Value::Nil | Value::Boolean(_) | Value::Number(_) | Value::Light(_) => true,
+            LuaValue::String(string) => self.strings.is_alive(string),
+            LuaValue::Table(table) => self.tables.is_alive(table.0 as usize),
+            LuaValue::Function(closure) => self.closures.is_alive(closure.0 as usize),
+            LuaValue::Native(native) => self.natives.is_alive(native.0 as usize),
+            LuaValue::Thread(thread) => self.threads.is_alive(thread.0 as usize),
+            LuaValue::Nil | LuaValue::Boolean(_) | LuaValue::Number(_) | LuaValue::Light(_) => true,
         }
     }
 }

@@ -9,7 +9,7 @@ pub(crate) mod slab;
 mod strings;
 pub(crate) mod table;
 
-use crate::value::{ClosureRef, NativeRef, StringRef, TableRef, ThreadRef, UpvalueRef, Value};
+use crate::value::{ClosureRef, LuaValue, NativeRef, StringRef, TableRef, ThreadRef, UpvalueRef};
 use objects::{Closure, NativeFunction, UPVALUE_SIZE, Upvalue};
 use slab::Slab;
 use strings::Strings;
@@ -75,6 +75,16 @@ impl Heap {
         self.strings.bytes(string)
     }
 
+    /// Equality without metamethods.
+    #[inline]
+    #[must_use]
+    pub fn equals(&self, left: LuaValue, right: LuaValue) -> bool {
+        match (left, right) {
+            (LuaValue::String(a), LuaValue::String(b)) => a == b || (a.is_long() && b.is_long() && self.bytes(a) == self.bytes(b)),
+            _ => left.same(right),
+        }
+    }
+
     pub(crate) fn string(&mut self, bytes: &[u8]) -> StringRef {
         let (string, taken) = self.strings.make(bytes);
         self.memory.take(taken);
@@ -89,9 +99,9 @@ impl Heap {
 
     /// The value as a key: long strings are replaced by the one that stands for them.
     #[inline]
-    pub(crate) fn key(&mut self, key: Value) -> Value {
+    pub(crate) fn key(&mut self, key: LuaValue) -> LuaValue {
         match key {
-            Value::String(string) if string.is_long() => Value::String(self.strings.canonical(string)),
+            LuaValue::String(string) if string.is_long() => LuaValue::String(self.strings.canonical(string)),
             _ => key,
         }
     }
@@ -123,15 +133,15 @@ impl Heap {
     }
 
     #[inline]
-    pub(crate) fn get(&mut self, table: TableRef, key: Value) -> Value {
+    pub(crate) fn get(&mut self, table: TableRef, key: LuaValue) -> LuaValue {
         let key = self.key(key);
         self.table(table).get(key)
     }
 
     /// Replaces a value that is there, in a table that is neither read-only nor old; false when it is not so.
     #[inline]
-    pub(crate) fn replace(&mut self, table: TableRef, key: Value, value: Value) -> bool {
-        if matches!(key, Value::String(string) if string.is_long()) {
+    pub(crate) fn replace(&mut self, table: TableRef, key: LuaValue, value: LuaValue) -> bool {
+        if matches!(key, LuaValue::String(string) if string.is_long()) {
             return false;
         }
         let table = self.tables.get_mut(table.0 as usize);
@@ -140,8 +150,8 @@ impl Heap {
 
     /// The same; it also appends to the array part where there is room for it and no metatable.
     #[inline]
-    pub(crate) fn replace_or_append(&mut self, table: TableRef, key: Value, value: Value) -> bool {
-        if matches!(key, Value::String(string) if string.is_long()) {
+    pub(crate) fn replace_or_append(&mut self, table: TableRef, key: LuaValue, value: LuaValue) -> bool {
+        if matches!(key, LuaValue::String(string) if string.is_long()) {
             return false;
         }
         let table = self.tables.get_mut(table.0 as usize);
@@ -149,13 +159,13 @@ impl Heap {
     }
 
     /// Sets a field without metamethods.
-    pub(crate) fn set(&mut self, table: TableRef, key: Value, value: Value) -> Result<(), Refused> {
+    pub(crate) fn set(&mut self, table: TableRef, key: LuaValue, value: LuaValue) -> Result<(), Refused> {
         if self.table(table).flags() & READ_ONLY != 0 {
             return Err(Refused::ReadOnly);
         }
         match key {
-            Value::Nil => return Err(Refused::NilKey),
-            Value::Number(number) if number.is_nan() => return Err(Refused::NanKey),
+            LuaValue::Nil => return Err(Refused::NilKey),
+            LuaValue::Number(number) if number.is_nan() => return Err(Refused::NanKey),
             _ => {}
         }
         self.note_change(table);
@@ -171,8 +181,17 @@ impl Heap {
         Ok(())
     }
 
+    /// Sets the values behind the key `before` of a new table.
+    pub(crate) fn set_list(&mut self, table: TableRef, before: usize, values: &[LuaValue]) -> Result<(), Refused> {
+        let table = self.tables.get_mut(table.0 as usize);
+        let size = table.size();
+        table.set_list(before, values).map_err(|_| Refused::TooLarge)?;
+        self.memory.take(table.size() - size.min(table.size()));
+        Ok(())
+    }
+
     /// Sets a field of a table though it be read-only.
-    pub(crate) fn force(&mut self, table: TableRef, key: Value, value: Value) {
+    pub(crate) fn force(&mut self, table: TableRef, key: LuaValue, value: LuaValue) {
         let key = self.key(key);
         let table = self.tables.get_mut(table.0 as usize);
         let done = table.set(key, value);
@@ -180,8 +199,8 @@ impl Heap {
     }
 
     /// A field of the library's own tables while they are built.
-    pub(crate) fn set_field(&mut self, table: TableRef, name: &str, value: Value) {
-        let key = Value::String(self.string(name.as_bytes()));
+    pub(crate) fn set_field(&mut self, table: TableRef, name: &str, value: LuaValue) {
+        let key = LuaValue::String(self.string(name.as_bytes()));
         let done = self.set(table, key, value);
         debug_assert_eq!(done, Ok(()), "the library's tables are writable while they are built");
     }
@@ -254,7 +273,11 @@ impl Heap {
             self.tables.get_mut(table.0 as usize).set_flag(READ_ONLY, true);
             let table = self.table(table);
             rest.extend(table.metatable());
-            rest.extend(table.references(true, true).filter_map(|value| if let Value::Table(table) = value { Some(table) } else { None }));
+            rest.extend(
+                table
+                    .references(true, true)
+                    .filter_map(|value| if let LuaValue::Table(table) = value { Some(table) } else { None }),
+            );
         }
     }
 

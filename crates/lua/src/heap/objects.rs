@@ -1,6 +1,6 @@
 //! Functions and captured variables.
 
-use crate::value::{TableRef, ThreadRef, UpvalueRef, Value};
+use crate::value::{LuaValue, TableRef, ThreadRef, UpvalueRef};
 
 /// A function that is written in Lua: code of the machine, captured variables, globals.
 #[derive(Debug)]
@@ -22,7 +22,7 @@ impl Default for Closure {
 pub(crate) struct NativeFunction {
     /// Index into the machine's table of native functions.
     pub(crate) function: u32,
-    pub(crate) values: Box<[Value]>,
+    pub(crate) values: Box<[LuaValue]>,
 }
 
 impl Closure {
@@ -35,7 +35,7 @@ impl Closure {
 impl NativeFunction {
     /// Bytes of memory.
     pub(crate) fn size(&self) -> usize {
-        size_of::<Self>() + 1 + self.values.len() * size_of::<Value>()
+        size_of::<Self>() + 1 + self.values.len() * size_of::<LuaValue>()
     }
 }
 
@@ -53,11 +53,11 @@ pub(crate) enum Upvalue {
         slot: u32,
     },
     /// Its function has returned.
-    Closed(Value),
+    Closed(LuaValue),
 }
 
 impl Default for Upvalue {
     fn default() -> Self {
-        Self::Closed(Value::Nil)
+        Self::Closed(LuaValue::Nil)
     }
 }

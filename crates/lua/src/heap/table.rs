@@ -4,7 +4,7 @@
 //! value is never nil, so the length of an array is at hand. The hash part is a list of entries with chains of equal buckets over
 //! it. An entry whose value is nil stays until the list is full, so a traversal may clear the fields that it meets.
 
-use crate::value::{TableRef, Value};
+use crate::value::{LuaValue, TableRef};
 
 const NONE: u32 = u32::MAX;
 /// Entries that a table may have, and values of its array part.
@@ -17,15 +17,15 @@ pub(crate) const OLD: u8 = 2;
 
 #[derive(Clone, Debug)]
 struct Entry {
-    key: Value,
-    value: Value,
+    key: LuaValue,
+    value: LuaValue,
     next: u32,
 }
 
 /// A table of Lua.
 #[derive(Debug, Default)]
 pub(crate) struct Table {
-    array: Vec<Value>,
+    array: Vec<LuaValue>,
     entries: Vec<Entry>,
     buckets: Vec<u32>,
     metatable: Option<TableRef>,
@@ -50,7 +50,7 @@ impl Table {
 
     /// Bytes of memory, without the object's slot.
     pub(crate) fn size(&self) -> usize {
-        self.array.capacity() * size_of::<Value>() + self.entries.capacity() * size_of::<Entry>() + self.buckets.capacity() * 4
+        self.array.capacity() * size_of::<LuaValue>() + self.entries.capacity() * size_of::<Entry>() + self.buckets.capacity() * 4
     }
 
     pub(crate) fn metatable(&self) -> Option<TableRef> {
@@ -80,45 +80,45 @@ impl Table {
 
     /// The value of a key whose long strings are canonical; nil without one.
     #[inline]
-    pub(crate) fn get(&self, key: Value) -> Value {
-        if let Value::Number(number) = key
+    pub(crate) fn get(&self, key: LuaValue) -> LuaValue {
+        if let LuaValue::Number(number) = key
             && let Some(index) = array_index(number)
             && let Some(value) = self.array.get(index)
         {
             return *value;
         }
-        self.find(key).map_or(Value::Nil, |entry| self.entries[entry].value)
+        self.find(key).map_or(LuaValue::Nil, |entry| self.entries[entry].value)
     }
 
     /// The value of a string.
     #[inline]
-    pub(crate) fn get_string(&self, key: crate::value::StringRef) -> Value {
+    pub(crate) fn get_string(&self, key: crate::value::StringRef) -> LuaValue {
         if self.buckets.is_empty() {
-            return Value::Nil;
+            return LuaValue::Nil;
         }
         let mut at = self.buckets[key.0 as usize & (self.buckets.len() - 1)];
         while let Some(entry) = self.entries.get(at as usize) {
-            if matches!(entry.key, Value::String(string) if string == key) {
+            if matches!(entry.key, LuaValue::String(string) if string == key) {
                 return entry.value;
             }
             at = entry.next;
         }
-        Value::Nil
+        LuaValue::Nil
     }
 
     /// The value of the number `index`.
     #[inline]
-    pub(crate) fn get_index(&self, index: usize) -> Value {
+    pub(crate) fn get_index(&self, index: usize) -> LuaValue {
         match self.array.get(index.wrapping_sub(1)) {
             Some(value) => *value,
-            None => self.find(Value::Number(index as f64)).map_or(Value::Nil, |entry| self.entries[entry].value),
+            None => self.find(LuaValue::Number(index as f64)).map_or(LuaValue::Nil, |entry| self.entries[entry].value),
         }
     }
 
     /// Replaces the value of a key that has one; false without a change when it has none.
     #[inline]
-    pub(crate) fn replace(&mut self, key: Value, value: Value) -> bool {
-        if let Value::Number(number) = key
+    pub(crate) fn replace(&mut self, key: LuaValue, value: LuaValue) -> bool {
+        if let LuaValue::Number(number) = key
             && let Some(index) = array_index(number)
             && let Some(place) = self.array.get_mut(index)
         {
@@ -139,20 +139,43 @@ impl Table {
 
     /// Appends a value behind the array part, if the key is the next one, there is room, and nothing else is to be done.
     #[inline]
-    pub(crate) fn append(&mut self, key: Value, value: Value) -> bool {
+    pub(crate) fn append(&mut self, key: LuaValue, value: LuaValue) -> bool {
         let length = self.array.len();
         let fits = length < self.array.capacity() && self.entries.is_empty() && self.metatable.is_none() && !value.is_nil();
-        if fits && matches!(key, Value::Number(number) if number == (length + 1) as f64) {
+        if fits && matches!(key, LuaValue::Number(number) if number == (length + 1) as f64) {
             self.array.push(value);
             return true;
         }
         false
     }
 
+    /// Sets the values behind the key `before`, as a constructor does: nil among them does not end the array part.
+    pub(crate) fn set_list(&mut self, before: usize, values: &[LuaValue]) -> Result<(), TooLarge> {
+        if before != self.array.len() || !self.entries.is_empty() {
+            for (offset, value) in values.iter().enumerate() {
+                self.set(LuaValue::Number((before + offset + 1) as f64), *value)?;
+            }
+            return Ok(());
+        }
+        if before + values.len() > ENTRIES_MAX {
+            return Err(TooLarge);
+        }
+        self.array.extend_from_slice(values);
+        self.trim();
+        Ok(())
+    }
+
+    /// The array part ends with a value.
+    fn trim(&mut self) {
+        while self.array.last().is_some_and(|value| value.is_nil()) {
+            self.array.pop();
+        }
+    }
+
     /// Sets a key, which is neither nil nor NaN and canonical.
-    pub(crate) fn set(&mut self, key: Value, value: Value) -> Result<(), TooLarge> {
+    pub(crate) fn set(&mut self, key: LuaValue, value: LuaValue) -> Result<(), TooLarge> {
         self.absent = 0;
-        if let Value::Number(number) = key
+        if let LuaValue::Number(number) = key
             && let Some(index) = array_index(number)
             && index <= self.array.len()
         {
@@ -165,25 +188,23 @@ impl Table {
         if value.is_nil() { Ok(()) } else { self.insert(key, value) }
     }
 
-    fn set_array(&mut self, index: usize, value: Value) -> Result<(), TooLarge> {
+    fn set_array(&mut self, index: usize, value: LuaValue) -> Result<(), TooLarge> {
         if let Some(place) = self.array.get_mut(index) {
             *place = value;
             if value.is_nil() && index + 1 == self.array.len() {
-                while self.array.last().is_some_and(|value| value.is_nil()) {
-                    self.array.pop();
-                }
+                self.trim();
             }
             return Ok(());
         }
         // A traversal may have gone past the key in the hash part: it stays there.
         if !self.entries.is_empty()
-            && let Some(entry) = self.find(Value::Number((index + 1) as f64))
+            && let Some(entry) = self.find(LuaValue::Number((index + 1) as f64))
         {
             if value.is_nil() {
                 self.entries[entry].value = value;
                 return Ok(());
             }
-            self.entries[entry].value = Value::Nil;
+            self.entries[entry].value = LuaValue::Nil;
         }
         if value.is_nil() {
             return Ok(());
@@ -200,7 +221,7 @@ impl Table {
 
     /// Moves the keys that follow the array part out of the hash part.
     fn draw_from_hash(&mut self) {
-        while let Some(entry) = self.find(Value::Number((self.array.len() + 1) as f64)) {
+        while let Some(entry) = self.find(LuaValue::Number((self.array.len() + 1) as f64)) {
             let value = std::mem::take(&mut self.entries[entry].value);
             if value.is_nil() || self.array.len() >= ENTRIES_MAX {
                 self.entries[entry].value = value;
@@ -211,7 +232,7 @@ impl Table {
     }
 
     #[inline]
-    fn find(&self, key: Value) -> Option<usize> {
+    fn find(&self, key: LuaValue) -> Option<usize> {
         if self.buckets.is_empty() {
             return None;
         }
@@ -226,7 +247,7 @@ impl Table {
     }
 
     #[inline(never)]
-    fn insert(&mut self, key: Value, value: Value) -> Result<(), TooLarge> {
+    fn insert(&mut self, key: LuaValue, value: LuaValue) -> Result<(), TooLarge> {
         if self.entries.len() == self.buckets.len() {
             let live = self.entries.iter().filter(|entry| !entry.value.is_nil()).count();
             if live >= ENTRIES_MAX {
@@ -235,7 +256,7 @@ impl Table {
             self.resize((live + live / 4 + 1).next_power_of_two());
         }
         let bucket = hash(key) as usize & (self.buckets.len() - 1);
-        let key = if let Value::Number(number) = key { Value::Number(number + 0.0) } else { key };
+        let key = if let LuaValue::Number(number) = key { LuaValue::Number(number + 0.0) } else { key };
         let next = std::mem::replace(&mut self.buckets[bucket], self.entries.len() as u32);
         self.entries.push(Entry { key, value, next });
         Ok(())
@@ -268,17 +289,17 @@ impl Table {
     }
 
     /// The entry behind `key`, where nil is before the first; `None` for a key that is not there.
-    pub(crate) fn next(&self, key: Value) -> Option<Option<(Value, Value)>> {
+    pub(crate) fn next(&self, key: LuaValue) -> Option<Option<(LuaValue, LuaValue)>> {
         let position = self.position(key)?;
         Some(self.next_from(position).map(|(_, key, value)| (key, value)))
     }
 
     /// The first entry at or behind a position, and the position behind it.
-    pub(crate) fn next_from(&self, position: usize) -> Option<(usize, Value, Value)> {
+    pub(crate) fn next_from(&self, position: usize) -> Option<(usize, LuaValue, LuaValue)> {
         let array = self.array.len();
         for index in position..array {
             if !self.array[index].is_nil() {
-                return Some((index + 1, Value::Number((index + 1) as f64), self.array[index]));
+                return Some((index + 1, LuaValue::Number((index + 1) as f64), self.array[index]));
             }
         }
         let from = position.max(array) - array;
@@ -287,11 +308,11 @@ impl Table {
         Some((array + from + found + 1, entry.key, entry.value))
     }
 
-    fn position(&self, key: Value) -> Option<usize> {
+    fn position(&self, key: LuaValue) -> Option<usize> {
         if key.is_nil() {
             return Some(0);
         }
-        let index = if let Value::Number(number) = key { array_index(number) } else { None };
+        let index = if let LuaValue::Number(number) = key { array_index(number) } else { None };
         if let Some(index) = index.filter(|index| *index < self.array.len()) {
             return Some(index + 1);
         }
@@ -302,38 +323,26 @@ impl Table {
         index.filter(|index| *index < self.array.capacity()).map(|_| self.array.len())
     }
 
-    /// Sorting and the like work on the array part where the keys 1 to `length` are in it.
-    pub(crate) fn array_mut(&mut self) -> &mut Vec<Value> {
-        &mut self.array
-    }
-
     /// Keys and values that keep objects alive; weak ones are left out.
-    pub(crate) fn references(&self, keys: bool, values: bool) -> impl Iterator<Item = Value> + '_ {
+    pub(crate) fn references(&self, keys: bool, values: bool) -> impl Iterator<Item = LuaValue> + '_ {
         let entries = self.entries.iter().filter(|entry| !entry.value.is_nil());
         let array = self.array.iter().filter(move |_| values).copied();
         array.chain(entries.flat_map(move |entry| [keys.then_some(entry.key), values.then_some(entry.value)].into_iter().flatten()))
     }
 
     /// Clears the entries that have a dead key or value.
-    pub(crate) fn clear_dead(&mut self, is_dead: impl Fn(Value) -> bool) {
+    pub(crate) fn clear_dead(&mut self, is_dead: impl Fn(LuaValue) -> bool) {
         for value in &mut self.array {
             if is_dead(*value) {
-                *value = Value::Nil;
+                *value = LuaValue::Nil;
             }
         }
-        while self.array.last().is_some_and(|value| value.is_nil()) {
-            self.array.pop();
-        }
+        self.trim();
         for entry in &mut self.entries {
             if is_dead(entry.key) || is_dead(entry.value) {
-                entry.value = Value::Nil;
+                entry.value = LuaValue::Nil;
             }
         }
-    }
-
-    /// Drops what is in the table and keeps its metatable and flags.
-    pub(crate) fn clear(&mut self) {
-        (self.array, self.entries, self.buckets, self.absent) = (Vec::new(), Vec::new(), Vec::new(), 0);
     }
 }
 
@@ -345,22 +354,22 @@ fn array_index(number: f64) -> Option<usize> {
 }
 
 #[inline]
-fn hash(key: Value) -> u32 {
+fn hash(key: LuaValue) -> u32 {
     match key {
-        Value::Nil => 0,
-        Value::Boolean(value) => u32::from(value),
-        Value::Number(number) => {
+        LuaValue::Nil => 0,
+        LuaValue::Boolean(value) => u32::from(value),
+        LuaValue::Number(number) => {
             let bits = (number + 0.0).to_bits();
             let folded = (bits ^ (bits >> 32)) as u32;
             let mixed = folded.wrapping_mul(0x9e37_79b1);
             mixed ^ (mixed >> 15)
         }
-        Value::Light(index)
-        | Value::String(crate::value::StringRef(index))
-        | Value::Table(TableRef(index))
-        | Value::Function(crate::value::ClosureRef(index))
-        | Value::Native(crate::value::NativeRef(index))
-        | Value::Thread(crate::value::ThreadRef(index)) => index,
+        LuaValue::Light(index)
+        | LuaValue::String(crate::value::StringRef(index))
+        | LuaValue::Table(TableRef(index))
+        | LuaValue::Function(crate::value::ClosureRef(index))
+        | LuaValue::Native(crate::value::NativeRef(index))
+        | LuaValue::Thread(crate::value::ThreadRef(index)) => index,
     }
 }
 
@@ -368,8 +377,8 @@ fn hash(key: Value) -> u32 {
 mod tests {
     use super::*;
 
-    fn number(value: usize) -> Value {
-        Value::Number(value as f64)
+    fn number(value: usize) -> LuaValue {
+        LuaValue::Number(value as f64)
     }
 
     #[test]
@@ -389,9 +398,9 @@ mod tests {
             table.set(number(i), number(i)).expect("room");
             table.set(number(i * 1000), number(i)).expect("room");
         }
-        let (mut key, mut met) = (Value::Nil, 0);
+        let (mut key, mut met) = (LuaValue::Nil, 0);
         while let Some((next, _)) = table.next(key).expect("a key of the table") {
-            table.set(next, Value::Nil).expect("room");
+            table.set(next, LuaValue::Nil).expect("room");
             (key, met) = (next, met + 1);
         }
         assert_eq!((met, table.length()), (20, 0));
@@ -404,8 +413,8 @@ mod tests {
         for i in [500, 300, 900, 100_000] {
             table.set(number(i), number(1)).expect("room");
         }
-        table.set(number(300), Value::Nil).expect("room");
-        let (mut key, mut keys) = (Value::Nil, Vec::new());
+        table.set(number(300), LuaValue::Nil).expect("room");
+        let (mut key, mut keys) = (LuaValue::Nil, Vec::new());
         while let Some((next, _)) = table.next(key).expect("a key of the table") {
             keys.push(format!("{next:?}"));
             key = next;

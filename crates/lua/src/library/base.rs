@@ -2,7 +2,7 @@
 
 use crate::heap::objects::NativeFunction;
 use crate::number;
-use crate::value::Value;
+use crate::value::LuaValue;
 use crate::vm::code::Native;
 use crate::vm::context::{Action, Context, Continuation, IPAIRS, Stepped};
 use crate::vm::error::{Level, at_level, place_at};
@@ -40,11 +40,11 @@ fn assert(context: &mut Context<'_>) -> Stepped {
         return Ok(Action::Return(context.count));
     }
     if context.get(1).is_nil() {
-        let message = context.new_string(b"assertion failed!");
-        return Err(Fault::Error(message));
+        return Err(context.error("assertion failed!"));
     }
     context.string(1)?;
-    Err(Fault::Error(context.get(1)))
+    let message = context.bytes(1).to_vec();
+    Err(crate::vm::error::error(context, &message))
 }
 
 fn collectgarbage(context: &mut Context<'_>) -> Stepped {
@@ -63,15 +63,15 @@ fn collectgarbage(context: &mut Context<'_>) -> Stepped {
     let result = match &*option {
         b"stop" => {
             memory.stop();
-            Value::Number(0.0)
+            LuaValue::Number(0.0)
         }
         b"restart" => {
             memory.restart();
-            Value::Number(0.0)
+            LuaValue::Number(0.0)
         }
-        b"count" => Value::Number(memory.used() as f64 / 1024.0),
-        b"step" => Value::Boolean(true),
-        _ => Value::Number(0.0),
+        b"count" => LuaValue::Number(memory.used() as f64 / 1024.0),
+        b"step" => LuaValue::Boolean(false),
+        _ => LuaValue::Number(0.0),
     };
     if matches!(&*option, b"collect" | b"step") {
         // It happens when this function has returned.
@@ -82,52 +82,50 @@ fn collectgarbage(context: &mut Context<'_>) -> Stepped {
 
 fn gcinfo(context: &mut Context<'_>) -> Stepped {
     let kibibytes = context.state.heap.memory.used() / 1024;
-    context.return_one(Value::Number(kibibytes as f64))
+    context.return_one(LuaValue::Number(kibibytes as f64))
 }
 
 fn error(context: &mut Context<'_>) -> Stepped {
     let level = context.optional_integer(1, 1)?;
-    if level > 0
-        && matches!(context.get(0), Value::String(_) | Value::Number(_))
-    {
+    if level > 0 && matches!(context.get(0), LuaValue::String(_) | LuaValue::Number(_)) {
         context.string(0)?;
         let mut text = place_at(context.state, context.code, level as usize);
         text.extend_from_slice(context.bytes(0));
-        return Err(Fault::Error(Value::String(context.state.heap.string_owned(text))));
+        return Err(Fault::Error(LuaValue::String(context.state.heap.string_owned(text))));
     }
     Err(Fault::Error(context.get(0)))
 }
 
 fn getmetatable(context: &mut Context<'_>) -> Stepped {
     let value = context.any(0)?;
-    let Some(metatable) = context.state.metatable(value) else { return context.return_one(Value::Nil) };
+    let Some(metatable) = context.state.metatable(value) else { return context.return_one(LuaValue::Nil) };
     let protected = context.state.method_of(metatable, Event::Metatable);
-    context.return_one(if protected.is_nil() { Value::Table(metatable) } else { protected })
+    context.return_one(if protected.is_nil() { LuaValue::Table(metatable) } else { protected })
 }
 
 fn setmetatable(context: &mut Context<'_>) -> Stepped {
     let table = context.table(0)?;
     let metatable = match context.get(1) {
-        Value::Nil if context.count > 1 => None,
-        Value::Table(metatable) => Some(metatable),
+        LuaValue::Nil if context.count > 1 => None,
+        LuaValue::Table(metatable) => Some(metatable),
         _ => return Err(context.argument_error(1, "nil or table expected")),
     };
-    if !context.state.metamethod(Value::Table(table), Event::Metatable).is_nil() {
+    if !context.state.metamethod(LuaValue::Table(table), Event::Metatable).is_nil() {
         return Err(context.error("cannot change a protected metatable"));
     }
     if context.state.heap.is_read_only(table) {
         return Err(context.error("Attempt to modify a readonly table"));
     }
     context.state.heap.table_mut(table).set_metatable(metatable);
-    context.return_one(Value::Table(table))
+    context.return_one(LuaValue::Table(table))
 }
 
 fn ipairs(context: &mut Context<'_>) -> Stepped {
     let table = context.table(0)?;
     let iterator = context.state.heap.new_native(NativeFunction { function: IPAIRS, values: Box::default() });
-    context.state.push(Value::Native(iterator));
-    context.state.push(Value::Table(table));
-    context.state.push(Value::Number(0.0));
+    context.state.push(LuaValue::Native(iterator));
+    context.state.push(LuaValue::Table(table));
+    context.state.push(LuaValue::Number(0.0));
     Ok(Action::Return(3))
 }
 
@@ -135,11 +133,11 @@ fn ipairs(context: &mut Context<'_>) -> Stepped {
 pub(super) fn ipairs_next(context: &mut Context<'_>) -> Stepped {
     let index = context.integer(1)?.wrapping_add(1);
     let table = context.table(0)?;
-    let value = context.state.heap.get(table, Value::Number(index as f64));
+    let value = context.state.heap.get(table, LuaValue::Number(index as f64));
     if value.is_nil() {
-        return context.return_one(Value::Nil);
+        return context.return_one(LuaValue::Nil);
     }
-    context.state.push(Value::Number(index as f64));
+    context.state.push(LuaValue::Number(index as f64));
     context.state.push(value);
     Ok(Action::Return(2))
 }
@@ -154,7 +152,7 @@ fn next(context: &mut Context<'_>) -> Stepped {
             context.state.push(value);
             Ok(Action::Return(2))
         }
-        Some(None) => context.return_one(Value::Nil),
+        Some(None) => context.return_one(LuaValue::Nil),
         None => Err(crate::vm::error::run_error(context.state, context.code, b"invalid key to 'next'")),
     }
 }
@@ -163,8 +161,8 @@ fn pairs(context: &mut Context<'_>) -> Stepped {
     let table = context.table(0)?;
     let next = context.state.next_function;
     context.state.push(next);
-    context.state.push(Value::Table(table));
-    context.state.push(Value::Nil);
+    context.state.push(LuaValue::Table(table));
+    context.state.push(LuaValue::Nil);
     Ok(Action::Return(3))
 }
 
@@ -187,8 +185,8 @@ fn xpcall(context: &mut Context<'_>) -> Stepped {
 
 fn rawequal(context: &mut Context<'_>) -> Stepped {
     let (left, right) = (context.any(0)?, context.any(1)?);
-    let equal = left.equals(right, &context.state.heap);
-    context.return_one(Value::Boolean(equal))
+    let equal = context.state.heap.equals(left, right);
+    context.return_one(LuaValue::Boolean(equal))
 }
 
 fn rawget(context: &mut Context<'_>) -> Stepped {
@@ -203,12 +201,12 @@ fn rawset(context: &mut Context<'_>) -> Stepped {
     let key = context.any(1)?;
     let value = context.any(2)?;
     context.raw_set(table, key, value)?;
-    context.return_one(Value::Table(table))
+    context.return_one(LuaValue::Table(table))
 }
 
 fn select(context: &mut Context<'_>) -> Stepped {
-    if matches!(context.get(0), Value::String(_)) && context.bytes(0).first() == Some(&b'#') {
-        return context.return_one(Value::Number((context.count - 1) as f64));
+    if matches!(context.get(0), LuaValue::String(_)) && context.bytes(0).first() == Some(&b'#') {
+        return context.return_one(LuaValue::Number((context.count - 1) as f64));
     }
     let index = context.integer(0)?;
     let count = context.count as i64;
@@ -231,7 +229,7 @@ fn tonumber(context: &mut Context<'_>) -> Stepped {
         }
         number::parse_in_base(context.bytes(0), base as u32)
     };
-    context.return_one(value.map_or(Value::Nil, Value::Number))
+    context.return_one(value.map_or(LuaValue::Nil, LuaValue::Number))
 }
 
 /// Returns the string that a metamethod made.
@@ -244,7 +242,7 @@ impl Continuation for Shown {
         context.return_one(value)
     }
 
-    fn mark(&self, _mark: &mut dyn FnMut(Value)) {}
+    fn mark(&self, _mark: &mut dyn FnMut(LuaValue)) {}
 }
 
 fn tostring(context: &mut Context<'_>) -> Stepped {
@@ -256,7 +254,7 @@ fn tostring(context: &mut Context<'_>) -> Stepped {
         return context.call_then(1, Box::new(Shown));
     }
     match value {
-        Value::String(_) => context.return_one(value),
+        LuaValue::String(_) => context.return_one(value),
         _ => {
             let text = show(value);
             context.return_bytes(&text)
@@ -265,22 +263,24 @@ fn tostring(context: &mut Context<'_>) -> Stepped {
 }
 
 /// A value that is no string, as `tostring` shows it.
-fn show(value: Value) -> Vec<u8> {
+fn show(value: LuaValue) -> Vec<u8> {
     // Objects have no address: their index stands for it.
     let (kind, index) = match value {
-        Value::Nil => return b"nil".to_vec(),
-        Value::Boolean(value) => return value.to_string().into_bytes(),
-        Value::Number(number) => {
+        LuaValue::Nil => return b"nil".to_vec(),
+        LuaValue::Boolean(value) => return value.to_string().into_bytes(),
+        LuaValue::Number(number) => {
             let mut text = Vec::new();
             number::write(&mut text, number);
             return text;
         }
-        Value::String(_) => return Vec::new(),
-        Value::Light(index) => return if index == 0 { b"userdata: (nil)".to_vec() } else { format!("userdata: {index:#x}").into_bytes() },
-        Value::Table(table) => ("table", table.0),
-        Value::Function(closure) => ("function", closure.0),
-        Value::Native(native) => ("function: builtin", native.0),
-        Value::Thread(thread) => ("thread", thread.0),
+        LuaValue::String(_) => return Vec::new(),
+        LuaValue::Light(index) => {
+            return if index == 0 { b"userdata: (nil)".to_vec() } else { format!("userdata: {index:#x}").into_bytes() };
+        }
+        LuaValue::Table(table) => ("table", table.0),
+        LuaValue::Function(closure) => ("function", closure.0),
+        LuaValue::Native(native) => ("function: builtin", native.0),
+        LuaValue::Thread(thread) => ("thread", thread.0),
     };
     format!("{kind}: 0x{:014x}", 0x5500_0000_0000_u64 + u64::from(index) * 64).into_bytes()
 }
@@ -300,14 +300,14 @@ fn unpack(context: &mut Context<'_>) -> Stepped {
     let count = last.checked_sub(first).and_then(|count| count.checked_add(1)).filter(|count| *count < UNPACK_MAX);
     let Some(count) = count else { return Err(context.error("too many results to unpack")) };
     for index in first..=last {
-        let value = context.state.heap.get(table, Value::Number(index as f64));
+        let value = context.state.heap.get(table, LuaValue::Number(index as f64));
         context.state.push(value);
     }
     Ok(Action::Return(count as usize))
 }
 
 /// The function that `getfenv` and `setfenv` are asked about; `None` for that of the main thread.
-fn target(context: &mut Context<'_>) -> Result<Option<Value>, Fault> {
+fn target(context: &mut Context<'_>) -> Result<Option<LuaValue>, Fault> {
     let value = context.get(0);
     if value.is_function() {
         return Ok(Some(value));
@@ -328,18 +328,18 @@ fn target(context: &mut Context<'_>) -> Result<Option<Value>, Fault> {
 
 fn getfenv(context: &mut Context<'_>) -> Stepped {
     let environment = match target(context)? {
-        Some(Value::Function(closure)) => context.state.heap.closure(closure).environment,
+        Some(LuaValue::Function(closure)) => context.state.heap.closure(closure).environment,
         _ => context.state.globals,
     };
-    context.return_one(Value::Table(environment))
+    context.return_one(LuaValue::Table(environment))
 }
 
 fn setfenv(context: &mut Context<'_>) -> Stepped {
     let table = context.table(1)?;
     match target(context)? {
-        Some(Value::Function(closure)) => {
+        Some(LuaValue::Function(closure)) => {
             context.state.heap.set_closure_environment(closure, table);
-            context.return_one(Value::Function(closure))
+            context.return_one(LuaValue::Function(closure))
         }
         _ => Err(context.error("'setfenv' cannot change environment of given object")),
     }

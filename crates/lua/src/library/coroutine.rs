@@ -1,33 +1,27 @@
 //! `coroutine`
 
 use crate::heap::objects::NativeFunction;
-use crate::value::{ThreadRef, Value};
+use crate::value::{LuaValue, ThreadRef};
 use crate::vm::code::Native;
 use crate::vm::context::{Action, Context, Stepped, WRAP};
 use crate::vm::state::{Coroutine, Fault, FrameKind, Status};
 
-pub(super) const FUNCTIONS: &[(&str, Native)] = &[
-    ("create", create),
-    ("resume", resume),
-    ("running", running),
-    ("status", status),
-    ("wrap", wrap),
-    ("yield", yield_),
-];
+pub(super) const FUNCTIONS: &[(&str, Native)] =
+    &[("create", create), ("resume", resume), ("running", running), ("status", status), ("wrap", wrap), ("yield", yield_)];
 
 /// Slots of a new coroutine.
 const STACK: usize = 32;
 
 fn new_coroutine(context: &mut Context<'_>) -> Result<ThreadRef, Fault> {
     let function = context.get(0);
-    if !matches!(function, Value::Function(_)) {
+    if !matches!(function, LuaValue::Function(_)) {
         return Err(context.argument_error(0, "Lua function expected"));
     }
     let mut coroutine = Coroutine::new(STACK);
     coroutine.stack[0] = function;
     coroutine.top = 1;
     let state = &mut *context.state;
-    state.heap.memory.take(STACK * size_of::<Value>());
+    state.heap.memory.take(STACK * size_of::<LuaValue>());
     let thread = state.heap.new_thread();
     if state.coroutines.len() <= thread.0 as usize {
         state.coroutines.resize_with(thread.0 as usize + 1, || None);
@@ -38,18 +32,18 @@ fn new_coroutine(context: &mut Context<'_>) -> Result<ThreadRef, Fault> {
 
 fn create(context: &mut Context<'_>) -> Stepped {
     let thread = new_coroutine(context)?;
-    context.return_one(Value::Thread(thread))
+    context.return_one(LuaValue::Thread(thread))
 }
 
 fn wrap(context: &mut Context<'_>) -> Stepped {
     let thread = new_coroutine(context)?;
-    let native = context.state.heap.new_native(NativeFunction { function: WRAP, values: Box::new([Value::Thread(thread)]) });
-    context.return_one(Value::Native(native))
+    let native = context.state.heap.new_native(NativeFunction { function: WRAP, values: Box::new([LuaValue::Thread(thread)]) });
+    context.return_one(LuaValue::Native(native))
 }
 
 fn thread(context: &mut Context<'_>) -> Result<ThreadRef, Fault> {
     match context.get(0) {
-        Value::Thread(thread) => Ok(thread),
+        LuaValue::Thread(thread) => Ok(thread),
         _ => Err(context.argument_error(0, "coroutine expected")),
     }
 }
@@ -68,7 +62,7 @@ fn resume(context: &mut Context<'_>) -> Stepped {
     let status = context.state.status(thread);
     if status != Status::Suspended {
         let message = context.new_string(format!("cannot resume {} coroutine", status_name(status)).as_bytes());
-        context.state.push(Value::Boolean(false));
+        context.state.push(LuaValue::Boolean(false));
         context.state.push(message);
         return Ok(Action::Return(2));
     }
@@ -78,7 +72,7 @@ fn resume(context: &mut Context<'_>) -> Stepped {
 
 /// A function that `coroutine.wrap` made.
 pub(super) fn call_wrapped(context: &mut Context<'_>) -> Stepped {
-    let Value::Thread(thread) = context.value_of_function(0) else { return Err(context.error("no coroutine")) };
+    let LuaValue::Thread(thread) = context.value_of_function(0) else { return Err(context.error("no coroutine")) };
     let status = context.state.status(thread);
     if status != Status::Suspended {
         return Err(context.error(&format!("cannot resume {} coroutine", status_name(status))));
@@ -88,7 +82,7 @@ pub(super) fn call_wrapped(context: &mut Context<'_>) -> Stepped {
 }
 
 fn running(context: &mut Context<'_>) -> Stepped {
-    let value = if context.state.at.resumer.is_some() { Value::Thread(context.state.current) } else { Value::Nil };
+    let value = if context.state.at.resumer.is_some() { LuaValue::Thread(context.state.current) } else { LuaValue::Nil };
     context.return_one(value)
 }
 

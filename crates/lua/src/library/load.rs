@@ -2,7 +2,7 @@
 
 use crate::compiler::compile;
 use crate::heap::objects::Closure;
-use crate::value::Value;
+use crate::value::LuaValue;
 use crate::vm::code::Native;
 use crate::vm::context::{Action, Context, Continuation, Stepped};
 
@@ -43,11 +43,11 @@ fn compile_text(context: &mut Context<'_>, text: &[u8], name: &[u8]) -> Stepped 
             context.state.heap.memory.take(text.len());
             let environment = context.state.globals;
             let closure = context.state.heap.new_closure(Closure { proto, upvalues: Box::default(), environment });
-            context.return_one(Value::Function(closure))
+            context.return_one(LuaValue::Function(closure))
         }
         Err(message) => {
             let message = context.new_string(&message);
-            context.state.push(Value::Nil);
+            context.state.push(LuaValue::Nil);
             context.state.push(message);
             Ok(Action::Return(2))
         }
@@ -74,24 +74,24 @@ fn ask(context: &mut Context<'_>, pieces: Box<Pieces>) -> Stepped {
 impl Continuation for Pieces {
     fn resume(mut self: Box<Self>, context: &mut Context<'_>, first: usize) -> Stepped {
         match context.take_result(first) {
-            Value::String(piece) if !context.state.heap.bytes(piece).is_empty() => {
+            LuaValue::String(piece) if !context.state.heap.bytes(piece).is_empty() => {
                 let length = context.state.heap.bytes(piece).len();
                 context.reserve(self.text.len() + length)?;
                 self.text.extend_from_slice(context.state.heap.bytes(piece));
                 if self.text.len() > TEXT_MAX { compile_text(context, &self.text, b"=(load)") } else { ask(context, self) }
             }
-            Value::Nil | Value::String(_) => {
+            LuaValue::Nil | LuaValue::String(_) => {
                 let name = name(context, 1, b"=(load)")?;
                 compile_text(context, &self.text, &name)
             }
             _ => {
                 let message = context.new_string(b"reader function must return a string");
-                context.state.push(Value::Nil);
+                context.state.push(LuaValue::Nil);
                 context.state.push(message);
                 Ok(Action::Return(2))
             }
         }
     }
 
-    fn mark(&self, _mark: &mut dyn FnMut(Value)) {}
+    fn mark(&self, _mark: &mut dyn FnMut(LuaValue)) {}
 }

@@ -2,10 +2,17 @@
 
 mod base;
 mod coroutine;
+mod format;
+mod gsub;
 mod load;
+mod math;
+mod pattern;
+mod sort;
+mod string;
+mod table;
 
 use crate::heap::objects::NativeFunction;
-use crate::value::Value;
+use crate::value::LuaValue;
 use crate::vm::code::Native;
 use crate::vm::state::State;
 
@@ -21,7 +28,7 @@ pub(crate) struct Entry {
 /// All functions, in the order of their numbers.
 pub(crate) fn entries(deprecated: bool) -> Vec<Entry> {
     let mut entries = vec![
-        Entry { table: "", name: "", native: base::ipairs_next },
+        Entry { table: "", name: "", native: string::next_match },
         Entry { table: "", name: "", native: coroutine::call_wrapped },
         Entry { table: "", name: "", native: base::ipairs_next },
     ];
@@ -34,6 +41,10 @@ pub(crate) fn entries(deprecated: bool) -> Vec<Entry> {
         add("", base::DEPRECATED);
     }
     add("coroutine", coroutine::FUNCTIONS);
+    add("string", string::FUNCTIONS);
+    add("table", table::FUNCTIONS);
+    add("math", math::FUNCTIONS);
+    add("os", math::OS);
     entries
 }
 
@@ -43,22 +54,28 @@ pub(crate) fn install(state: &mut State, entries: &[Entry]) {
     for (number, entry) in entries.iter().enumerate().filter(|(_, entry)| !entry.name.is_empty()) {
         let table = if entry.table.is_empty() { globals } else { library_table(state, entry.table) };
         let native = state.heap.new_native(NativeFunction { function: number as u32, values: Box::default() });
-        state.heap.set_field(table, entry.name, Value::Native(native));
+        state.heap.set_field(table, entry.name, LuaValue::Native(native));
     }
-    let next = Value::String(state.heap.string(b"next"));
+    let math = library_table(state, "math");
+    math::add_constants(state, math);
+    let strings = library_table(state, "string");
+    let metatable = state.heap.new_table(0, 1);
+    state.heap.set_field(metatable, "__index", LuaValue::Table(strings));
+    state.string_metatable = Some(metatable);
+    let next = LuaValue::String(state.heap.string(b"next"));
     state.next_function = state.heap.get(globals, next);
-    state.heap.set_field(globals, "_G", Value::Table(globals));
-    let version = Value::String(state.heap.string(b"Lua 5.1"));
+    state.heap.set_field(globals, "_G", LuaValue::Table(globals));
+    let version = LuaValue::String(state.heap.string(b"Lua 5.1"));
     state.heap.set_field(globals, "_VERSION", version);
 }
 
 fn library_table(state: &mut State, name: &str) -> crate::value::TableRef {
-    let key = Value::String(state.heap.string(name.as_bytes()));
-    if let Value::Table(table) = state.heap.get(state.globals, key) {
+    let key = LuaValue::String(state.heap.string(name.as_bytes()));
+    if let LuaValue::Table(table) = state.heap.get(state.globals, key) {
         return table;
     }
     let table = state.heap.new_table(0, 16);
     let globals = state.globals;
-    state.heap.set_field(globals, name, Value::Table(table));
+    state.heap.set_field(globals, name, LuaValue::Table(table));
     table
 }

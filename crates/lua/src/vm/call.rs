@@ -9,7 +9,7 @@ use super::meta;
 use super::state::{CALLS_MAX, DEPTH_MAX, Event, Fault, Frame, FrameKind, State, Then};
 use crate::instruction::Instruction;
 use crate::proto::Variadic;
-use crate::value::{ClosureRef, Value};
+use crate::value::{ClosureRef, LuaValue};
 
 /// Which frame is the upmost one after a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,8 +31,8 @@ pub(crate) fn call(
     then: Then,
 ) -> Result<After, Fault> {
     match state.at.stack[slot] {
-        Value::Function(closure) => push_lua(state, code, closure, (slot, count), then).map(|()| After::Changed),
-        Value::Native(_) => {
+        LuaValue::Function(closure) => push_lua(state, code, closure, (slot, count), then).map(|()| After::Changed),
+        LuaValue::Native(_) => {
             push_native(state, code, (slot, count), then)?;
             run_native(state, code, host, slot + 1, count)
         }
@@ -88,7 +88,7 @@ pub(crate) fn push_lua(
     let base = if loaded.variadic == Variadic::No {
         state.need(slot + 1, registers.max(count));
         let base = slot + 1;
-        state.at.stack[base + count.min(parameters)..base + registers].fill(Value::Nil);
+        state.at.stack[base + count.min(parameters)..base + registers].fill(LuaValue::Nil);
         base
     } else {
         spread_arguments(state, loaded, slot, count)
@@ -115,17 +115,17 @@ fn spread_arguments(state: &mut State, proto: &crate::proto::Proto, slot: usize,
     for index in 0..given {
         state.at.stack[base + index] = std::mem::take(&mut state.at.stack[slot + 1 + index]);
     }
-    state.at.stack[base + given..base + registers].fill(Value::Nil);
+    state.at.stack[base + given..base + registers].fill(LuaValue::Nil);
     if proto.variadic == Variadic::Table {
         let extra = count - given;
         let table = state.heap.new_table(extra, 1);
         for index in 0..extra {
             let value = state.at.stack[slot + 1 + parameters + index];
-            let done = state.heap.set(table, Value::Number((index + 1) as f64), value);
+            let done = state.heap.set(table, LuaValue::Number((index + 1) as f64), value);
             debug_assert!(done.is_ok(), "a new table takes a number");
         }
-        state.heap.set_field(table, "n", Value::Number(extra as f64));
-        state.at.stack[base + parameters] = Value::Table(table);
+        state.heap.set_field(table, "n", LuaValue::Number(extra as f64));
+        state.at.stack[base + parameters] = LuaValue::Table(table);
     }
     base
 }
@@ -148,10 +148,10 @@ fn push_native(state: &mut State, code: &Code, (slot, count): (usize, usize), th
 
 /// Runs the native function whose frame is the upmost one.
 pub(crate) fn run_native(state: &mut State, code: &Code, host: &mut dyn Host, base: usize, count: usize) -> Result<After, Fault> {
-    let Value::Native(native) = state.at.stack[base - 1] else { return Err(Fault::Abort) };
+    let LuaValue::Native(native) = state.at.stack[base - 1] else { return Err(Fault::Abort) };
     let function = state.heap.native(native).function;
     let action = match code.native(function) {
-        Some(native) => native(&mut Context { state, code, host, base, count })?,
+        Some(native) => native(&mut Context { state, code, base, count })?,
         None => call_host(state, host, function, (base, count))?,
     };
     let after = act(state, code, host, action)?;
@@ -228,7 +228,7 @@ pub(crate) fn deliver(
     let slot = frame.function as usize;
     if let Then::Results(wanted) = frame.then {
         if wanted == 1 {
-            state.at.stack[slot] = if count > 0 { state.at.stack[first] } else { Value::Nil };
+            state.at.stack[slot] = if count > 0 { state.at.stack[first] } else { LuaValue::Nil };
             return Ok(After::Same);
         }
         if wanted < 0 {
@@ -238,7 +238,7 @@ pub(crate) fn deliver(
         }
         let (wanted, given) = (wanted as usize, count.min(wanted as usize));
         state.at.stack.copy_within(first..first + given, slot);
-        state.at.stack[slot + given..slot + wanted].fill(Value::Nil);
+        state.at.stack[slot + given..slot + wanted].fill(LuaValue::Nil);
         return Ok(After::Same);
     }
     deliver_elsewhere(state, code, host, frame, (first, count))
@@ -251,7 +251,7 @@ fn deliver_elsewhere(
     frame: Frame,
     (first, count): (usize, usize),
 ) -> Result<After, Fault> {
-    let value = if count > 0 { state.at.stack[first] } else { Value::Nil };
+    let value = if count > 0 { state.at.stack[first] } else { LuaValue::Nil };
     match frame.then {
         Then::Register(register) => {
             let base = state.frame().base as usize;

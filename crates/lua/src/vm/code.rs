@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use crate::heap::Heap;
 use crate::proto::{Constant, Proto};
-use crate::value::Value;
+use crate::value::LuaValue;
 
 /// Entries of the first chunk; each further one is twice as large.
 const FIRST: usize = 64;
@@ -18,7 +18,7 @@ const CHUNKS: usize = 24;
 #[derive(Debug)]
 pub(crate) struct Loaded {
     pub(crate) proto: Arc<Proto>,
-    pub(crate) constants: Box<[Value]>,
+    pub(crate) constants: Box<[LuaValue]>,
     /// The functions inside, by their numbers here.
     pub(crate) prototypes: Box<[u32]>,
 }
@@ -66,8 +66,8 @@ impl Code {
     /// Loads a function and those inside it; the function's number, or `None` when there is no more room.
     pub(crate) fn load(&self, proto: &Arc<Proto>, heap: &mut Heap) -> Option<u32> {
         let prototypes = proto.prototypes.iter().map(|inner| self.load(inner, heap)).collect::<Option<_>>()?;
-        let constants: Box<[Value]> = proto.constants.iter().map(|constant| value(constant, heap)).collect();
-        heap.memory.take(size_of::<Loaded>() + constants.len() * size_of::<Value>());
+        let constants: Box<[LuaValue]> = proto.constants.iter().map(|constant| value(constant, heap)).collect();
+        heap.memory.take(size_of::<Loaded>() + constants.len() * size_of::<LuaValue>());
         let index = self.length.get();
         let (chunk, offset) = Self::place(index);
         let entries = self.chunks.get(chunk)?.get_or_init(|| (0..FIRST << chunk).map(|_| OnceCell::new()).collect());
@@ -78,7 +78,7 @@ impl Code {
     }
 
     /// Constants of all that is loaded.
-    pub(crate) fn constants(&self) -> impl Iterator<Item = Value> + '_ {
+    pub(crate) fn constants(&self) -> impl Iterator<Item = LuaValue> + '_ {
         (0..self.length.get()).flat_map(|index| self.get(index as u32).constants.iter().copied())
     }
 
@@ -98,13 +98,13 @@ impl Code {
     }
 }
 
-fn value(constant: &Constant, heap: &mut Heap) -> Value {
+fn value(constant: &Constant, heap: &mut Heap) -> LuaValue {
     match constant {
-        Constant::Nil => Value::Nil,
-        Constant::Boolean(value) => Value::Boolean(*value),
-        Constant::Number(number) => Value::Number(*number),
+        Constant::Nil => LuaValue::Nil,
+        Constant::Boolean(value) => LuaValue::Boolean(*value),
+        Constant::Number(number) => LuaValue::Number(*number),
         Constant::String(bytes) => {
-            let string = Value::String(heap.string(bytes));
+            let string = LuaValue::String(heap.string(bytes));
             // Constants are keys more often than not.
             heap.key(string)
         }

@@ -4,10 +4,9 @@
 
 use super::code::Code;
 use super::error::{argument_error, error, type_error};
-use super::host::Host;
 use super::state::{Fault, FrameKind, State};
 use crate::number;
-use crate::value::{TableRef, ThreadRef, Value};
+use crate::value::{LuaValue, TableRef, ThreadRef};
 
 /// Numbers of the native functions that others make: an iterator of `string.gmatch`, a function of `coroutine.wrap`, the iterator
 /// of `ipairs`.
@@ -38,14 +37,13 @@ pub(crate) trait Continuation: Send + std::fmt::Debug {
     fn resume(self: Box<Self>, context: &mut Context<'_>, first: usize) -> Stepped;
 
     /// Shows the values that it keeps alive beside those in its arguments.
-    fn mark(&self, mark: &mut dyn FnMut(Value));
+    fn mark(&self, mark: &mut dyn FnMut(LuaValue));
 }
 
 /// A call of a native function.
 pub(crate) struct Context<'a> {
     pub(crate) state: &'a mut State,
     pub(crate) code: &'a Code,
-    pub(crate) host: &'a mut dyn Host,
     /// The slot of the first argument.
     pub(crate) base: usize,
     /// The number of arguments.
@@ -55,28 +53,28 @@ pub(crate) struct Context<'a> {
 impl Context<'_> {
     /// An argument, from 0; nil beyond the last.
     #[inline]
-    pub(crate) fn get(&self, index: usize) -> Value {
-        if index < self.count { self.state.at.stack[self.base + index] } else { Value::Nil }
+    pub(crate) fn get(&self, index: usize) -> LuaValue {
+        if index < self.count { self.state.at.stack[self.base + index] } else { LuaValue::Nil }
     }
 
     /// Replaces an argument, or adds one.
-    pub(crate) fn set(&mut self, index: usize, value: Value) {
+    pub(crate) fn set(&mut self, index: usize, value: LuaValue) {
         while self.count <= index {
             debug_assert!(self.state.at.top == self.base + self.count, "nothing is above the arguments");
-            self.state.push(Value::Nil);
+            self.state.push(LuaValue::Nil);
             self.count += 1;
         }
         self.state.at.stack[self.base + index] = value;
     }
 
-    pub(crate) fn value_of_function(&self, index: usize) -> Value {
+    pub(crate) fn value_of_function(&self, index: usize) -> LuaValue {
         match self.state.at.stack[self.base - 1] {
-            Value::Native(native) => self.state.heap.native(native).values.get(index).copied().unwrap_or_default(),
-            _ => Value::Nil,
+            LuaValue::Native(native) => self.state.heap.native(native).values.get(index).copied().unwrap_or_default(),
+            _ => LuaValue::Nil,
         }
     }
 
-    pub(crate) fn return_one(&mut self, value: Value) -> Stepped {
+    pub(crate) fn return_one(&mut self, value: LuaValue) -> Stepped {
         self.state.push(value);
         Ok(Action::Return(1))
     }
@@ -86,12 +84,12 @@ impl Context<'_> {
     }
 
     pub(crate) fn return_bytes(&mut self, bytes: &[u8]) -> Stepped {
-        let string = Value::String(self.state.heap.string(bytes));
+        let string = LuaValue::String(self.state.heap.string(bytes));
         self.return_one(string)
     }
 
     pub(crate) fn return_owned(&mut self, bytes: Vec<u8>) -> Stepped {
-        let string = Value::String(self.state.heap.string_owned(bytes));
+        let string = LuaValue::String(self.state.heap.string_owned(bytes));
         self.return_one(string)
     }
 
@@ -103,8 +101,8 @@ impl Context<'_> {
     }
 
     /// The first result of a call, which lies in the slot `first` if there is one; the stack is cut back to there.
-    pub(crate) fn take_result(&mut self, first: usize) -> Value {
-        let value = if self.state.at.top > first { self.state.at.stack[first] } else { Value::Nil };
+    pub(crate) fn take_result(&mut self, first: usize) -> LuaValue {
+        let value = if self.state.at.top > first { self.state.at.stack[first] } else { LuaValue::Nil };
         self.state.at.top = first;
         value
     }
@@ -116,18 +114,18 @@ impl Context<'_> {
 
     // Arguments by type, with the messages of Lua's auxiliary library.
 
-    pub(crate) fn any(&mut self, index: usize) -> Result<Value, Fault> {
+    pub(crate) fn any(&mut self, index: usize) -> Result<LuaValue, Fault> {
         if index < self.count { Ok(self.get(index)) } else { Err(argument_error(self, index, "value expected")) }
     }
 
     pub(crate) fn table(&mut self, index: usize) -> Result<TableRef, Fault> {
         match self.get(index) {
-            Value::Table(table) => Ok(table),
+            LuaValue::Table(table) => Ok(table),
             _ => Err(type_error(self, index, "table")),
         }
     }
 
-    pub(crate) fn function(&mut self, index: usize) -> Result<Value, Fault> {
+    pub(crate) fn function(&mut self, index: usize) -> Result<LuaValue, Fault> {
         let value = self.get(index);
         if value.is_function() { Ok(value) } else { Err(type_error(self, index, "function")) }
     }
@@ -135,7 +133,7 @@ impl Context<'_> {
     #[inline]
     pub(crate) fn number(&mut self, index: usize) -> Result<f64, Fault> {
         match self.get(index) {
-            Value::Number(number) => Ok(number),
+            LuaValue::Number(number) => Ok(number),
             value => match self.to_number(value) {
                 Some(number) => Ok(number),
                 None => Err(type_error(self, index, "number")),
@@ -152,10 +150,10 @@ impl Context<'_> {
         if self.get(index).is_nil() { Ok(default) } else { self.integer(index) }
     }
 
-    pub(crate) fn to_number(&self, value: Value) -> Option<f64> {
+    pub(crate) fn to_number(&self, value: LuaValue) -> Option<f64> {
         match value {
-            Value::Number(number) => Some(number),
-            Value::String(string) => number::parse(self.state.heap.bytes(string)),
+            LuaValue::Number(number) => Some(number),
+            LuaValue::String(string) => number::parse(self.state.heap.bytes(string)),
             _ => None,
         }
     }
@@ -163,11 +161,11 @@ impl Context<'_> {
     /// Turns an argument that is a number into a string; its bytes are had by [`Self::bytes`].
     pub(crate) fn string(&mut self, index: usize) -> Result<(), Fault> {
         match self.get(index) {
-            Value::String(_) => Ok(()),
-            Value::Number(number) => {
+            LuaValue::String(_) => Ok(()),
+            LuaValue::Number(number) => {
                 let mut text = Vec::new();
                 number::write(&mut text, number);
-                let string = Value::String(self.state.heap.string(&text));
+                let string = LuaValue::String(self.state.heap.string(&text));
                 self.set(index, string);
                 Ok(())
             }
@@ -178,7 +176,7 @@ impl Context<'_> {
     /// The bytes of an argument that is a string.
     pub(crate) fn bytes(&self, index: usize) -> &[u8] {
         match self.get(index) {
-            Value::String(string) => self.state.heap.bytes(string),
+            LuaValue::String(string) => self.state.heap.bytes(string),
             _ => &[],
         }
     }
@@ -191,26 +189,19 @@ impl Context<'_> {
         argument_error(self, index, message)
     }
 
-    pub(crate) fn type_error(&mut self, index: usize, expected: &str) -> Fault {
-        type_error(self, index, expected)
-    }
-
     /// A new string.
-    pub(crate) fn new_string(&mut self, bytes: &[u8]) -> Value {
-        Value::String(self.state.heap.string(bytes))
+    pub(crate) fn new_string(&mut self, bytes: &[u8]) -> LuaValue {
+        LuaValue::String(self.state.heap.string(bytes))
     }
 
     /// Sets a field without metamethods.
-    pub(crate) fn raw_set(&mut self, table: TableRef, key: Value, value: Value) -> Result<(), Fault> {
+    pub(crate) fn raw_set(&mut self, table: TableRef, key: LuaValue, value: LuaValue) -> Result<(), Fault> {
         self.state.heap.set(table, key, value).map_err(|refused| super::error::refused(self, &refused))
     }
 }
 
 /// What a cast to a C integer of 64 bits makes of a number.
 pub(crate) fn to_integer(number: f64) -> i64 {
-    if number.is_nan() || number >= 9_223_372_036_854_775_808.0 || number < -9_223_372_036_854_775_808.0 {
-        i64::MIN
-    } else {
-        number as i64
-    }
+    let fits = (-9_223_372_036_854_775_808.0..9_223_372_036_854_775_808.0).contains(&number);
+    if fits { number as i64 } else { i64::MIN }
 }

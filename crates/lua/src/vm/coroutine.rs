@@ -5,7 +5,7 @@ use super::code::Code;
 use super::error::run_error;
 use super::host::Host;
 use super::state::{DEPTH_MAX, Fault, FrameKind, State, Status, Then};
-use crate::value::{ThreadRef, Value};
+use crate::value::{LuaValue, ThreadRef};
 
 impl State {
     /// Makes `thread` the running coroutine.
@@ -18,13 +18,13 @@ impl State {
     }
 
     /// Moves the upmost `count` values out of the stack.
-    fn pop_values(&mut self, count: usize) -> Vec<Value> {
+    fn pop_values(&mut self, count: usize) -> Vec<LuaValue> {
         let first = self.at.top - count;
         self.at.top = first;
         self.at.stack[first..first + count].to_vec()
     }
 
-    fn push_values(&mut self, values: &[Value]) {
+    fn push_values(&mut self, values: &[LuaValue]) {
         values.iter().for_each(|value| self.push(*value));
     }
 }
@@ -69,7 +69,7 @@ pub(crate) fn suspend(state: &mut State, code: &Code, count: usize) -> Result<()
 }
 
 /// Ends the running coroutine with the values of its stack, or with an error; false when it is the main one.
-pub(crate) fn finish(state: &mut State, succeeded: bool, values: &[Value]) -> bool {
+pub(crate) fn finish(state: &mut State, succeeded: bool, values: &[LuaValue]) -> bool {
     if state.at.resumer.is_none() {
         return false;
     }
@@ -77,7 +77,7 @@ pub(crate) fn finish(state: &mut State, succeeded: bool, values: &[Value]) -> bo
     state.at.status = Status::Dead;
     state.at.frames.clear();
     state.at.continuations.clear();
-    state.heap.memory.give(state.at.stack.len() * size_of::<Value>());
+    state.heap.memory.give(state.at.stack.len() * size_of::<LuaValue>());
     state.at.stack = Vec::new();
     state.at.top = 0;
     return_to_resumer(state, succeeded, values);
@@ -85,13 +85,13 @@ pub(crate) fn finish(state: &mut State, succeeded: bool, values: &[Value]) -> bo
 }
 
 /// Switches to the resumer and puts the values where its frame expects them.
-fn return_to_resumer(state: &mut State, succeeded: bool, values: &[Value]) {
+fn return_to_resumer(state: &mut State, succeeded: bool, values: &[LuaValue]) {
     let Some(resumer) = state.at.resumer.take() else { return };
     state.switch(resumer);
     state.at.status = Status::Running;
     state.at.top = state.frame().pc as usize;
     if state.frame().kind == FrameKind::Resumer {
-        state.push(Value::Boolean(succeeded));
+        state.push(LuaValue::Boolean(succeeded));
     }
     state.push_values(values);
 }

@@ -6,7 +6,7 @@ use super::names;
 use super::state::{Fault, Frame, FrameKind, State};
 use crate::heap::Refused;
 use crate::proto::chunk_name;
-use crate::value::Value;
+use crate::value::LuaValue;
 
 /// A function that is open.
 pub(crate) enum Level {
@@ -59,14 +59,14 @@ pub(crate) fn place_at(state: &State, code: &Code, level: usize) -> Vec<u8> {
 pub(crate) fn run_error(state: &mut State, code: &Code, message: &[u8]) -> Fault {
     let mut text = place_at(state, code, 0);
     text.extend_from_slice(message);
-    Fault::Error(Value::String(state.heap.string_owned(text)))
+    Fault::Error(LuaValue::String(state.heap.string_owned(text)))
 }
 
 /// An error of a native function, with the place of its caller.
 pub(crate) fn error(context: &mut Context<'_>, message: &[u8]) -> Fault {
     let mut text = place_at(context.state, context.code, 1);
     text.extend_from_slice(message);
-    Fault::Error(Value::String(context.state.heap.string_owned(text)))
+    Fault::Error(LuaValue::String(context.state.heap.string_owned(text)))
 }
 
 pub(crate) fn argument_error(context: &mut Context<'_>, index: usize, message: &str) -> Fault {
@@ -110,16 +110,21 @@ pub(crate) fn refusal(refused: &Refused) -> &'static str {
 /// The same for native functions.
 pub(crate) fn refused(context: &mut Context<'_>, why: &Refused) -> Fault {
     // The table, not the library, refuses: the place is that of the running function, which is native.
-    if *why == Refused::ReadOnly { error(context, refusal(why).as_bytes()) } else { run_error(context.state, context.code, refusal(why).as_bytes()) }
+    if *why == Refused::ReadOnly {
+        error(context, refusal(why).as_bytes())
+    } else {
+        run_error(context.state, context.code, refusal(why).as_bytes())
+    }
 }
 
 /// `attempt to … local 'x' (a nil value)`; `register` is where the running function has the value.
-pub(crate) fn operand_error(state: &mut State, code: &Code, doing: &str, value: Value, register: Option<u8>) -> Fault {
+pub(crate) fn operand_error(state: &mut State, code: &Code, doing: &str, value: LuaValue, register: Option<u8>) -> Fault {
     let frame = state.frame();
     let mut text = format!("attempt to {doing} ").into_bytes();
     if frame.kind == FrameKind::Lua
         && let Some(register) = register
-        && let Some((kind, name)) = names::of_register(&code.get(frame.proto).proto, register, (frame.pc as usize).saturating_sub(1))
+        && let Some((kind, name)) =
+            names::of_register(&code.get(frame.proto).proto, register, (frame.pc as usize).saturating_sub(1))
     {
         text.extend(format!("{kind} '").bytes());
         text.extend_from_slice(name);
@@ -130,7 +135,7 @@ pub(crate) fn operand_error(state: &mut State, code: &Code, doing: &str, value: 
     run_error(state, code, &text)
 }
 
-pub(crate) fn compare_error(state: &mut State, code: &Code, left: Value, right: Value) -> Fault {
+pub(crate) fn compare_error(state: &mut State, code: &Code, left: LuaValue, right: LuaValue) -> Fault {
     let (left, right) = (left.type_name(), right.type_name());
     let text = if left == right {
         format!("attempt to compare two {left} values")
@@ -142,6 +147,6 @@ pub(crate) fn compare_error(state: &mut State, code: &Code, left: Value, right: 
 
 impl State {
     pub(crate) fn out_of_memory(&mut self) -> Fault {
-        Fault::Error(Value::String(self.heap.string(b"not enough memory")))
+        Fault::Error(LuaValue::String(self.heap.string(b"not enough memory")))
     }
 }

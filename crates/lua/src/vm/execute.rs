@@ -13,7 +13,7 @@ use crate::heap::objects::Closure;
 use crate::instruction::{Arithmetic, Instruction, LIST_BATCH, Operand};
 use crate::number_operations::{arithmetic, modulo};
 use crate::proto::Capture;
-use crate::value::{ClosureRef, Value};
+use crate::value::{ClosureRef, LuaValue};
 
 /// Why the interpreter returns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,10 +74,10 @@ pub(crate) fn execute(state: &mut State, code: &Code, host: &mut dyn Host) -> Re
         }
         macro_rules! arithmetic {
             ($operator:ident, $a:expr, $b:expr, $right:expr, $c:expr, $plain:expr) => {{
-                let (left, right): (Value, Value) = (register!($b), $right);
-                if let (Value::Number(x), Value::Number(y)) = (left, right) {
+                let (left, right): (LuaValue, LuaValue) = (register!($b), $right);
+                if let (LuaValue::Number(x), LuaValue::Number(y)) = (left, right) {
                     let plain: fn(f64, f64) -> f64 = $plain;
-                    register!($a) = Value::Number(plain(x, y));
+                    register!($a) = LuaValue::Number(plain(x, y));
                 } else {
                     save!();
                     let operands = [(left, Some($b)), (right, $c)];
@@ -87,8 +87,8 @@ pub(crate) fn execute(state: &mut State, code: &Code, host: &mut dyn Host) -> Re
         }
         macro_rules! order {
             ($left:expr, $right:expr, $or_equal:expr, $plain:expr, $when:expr, $to:expr) => {{
-                let (left, right): (Value, Value) = ($left, $right);
-                if let (Value::Number(x), Value::Number(y)) = (left, right) {
+                let (left, right): (LuaValue, LuaValue) = ($left, $right);
+                if let (LuaValue::Number(x), LuaValue::Number(y)) = (left, right) {
                     let plain: fn(&f64, &f64) -> bool = $plain;
                     if plain(&x, &y) == $when {
                         pc = $to as usize;
@@ -107,10 +107,10 @@ pub(crate) fn execute(state: &mut State, code: &Code, host: &mut dyn Host) -> Re
                 Instruction::Move { a, b } => register!(a) = register!(b),
                 Instruction::LoadConstant { a, k } => register!(a) = constants[k as usize],
                 Instruction::LoadBoolean { a, value, skip } => {
-                    register!(a) = Value::Boolean(value);
+                    register!(a) = LuaValue::Boolean(value);
                     pc += usize::from(skip);
                 }
-                Instruction::LoadNil { a, b } => state.at.stack[base + usize::from(a)..=base + usize::from(b)].fill(Value::Nil),
+                Instruction::LoadNil { a, b } => state.at.stack[base + usize::from(a)..=base + usize::from(b)].fill(LuaValue::Nil),
                 Instruction::GetUpvalue { a, b } => {
                     let upvalue = state.heap.closure(running(state, base, frame.function)).upvalues[usize::from(b)];
                     register!(a) = state.upvalue(upvalue);
@@ -126,7 +126,7 @@ pub(crate) fn execute(state: &mut State, code: &Code, host: &mut dyn Host) -> Re
                     let value = state.heap.table(environment).get(key);
                     if value.is_nil() {
                         save!();
-                        after!(meta::index(state, code, host, (Value::Table(environment), None), key, a)?);
+                        after!(meta::index(state, code, host, (LuaValue::Table(environment), None), key, a)?);
                     } else {
                         register!(a) = value;
                     }
@@ -136,15 +136,15 @@ pub(crate) fn execute(state: &mut State, code: &Code, host: &mut dyn Host) -> Re
                     let (key, value) = (constants[k as usize], register!(a));
                     if !state.heap.replace(environment, key, value) {
                         save!();
-                        after!(meta::set_index(state, code, host, (Value::Table(environment), None), key, value)?);
+                        after!(meta::set_index(state, code, host, (LuaValue::Table(environment), None), key, value)?);
                     }
                 }
                 Instruction::GetTable { a, b, c } => {
                     let (object, key) = (register!(b), register!(c));
                     let value = match (object, key) {
-                        (Value::Table(table), Value::Number(_)) => state.heap.table(table).get(key),
-                        (Value::Table(table), _) => state.heap.get(table, key),
-                        _ => Value::Nil,
+                        (LuaValue::Table(table), LuaValue::Number(_)) => state.heap.table(table).get(key),
+                        (LuaValue::Table(table), _) => state.heap.get(table, key),
+                        _ => LuaValue::Nil,
                     };
                     if value.is_nil() {
                         save!();
@@ -156,8 +156,8 @@ pub(crate) fn execute(state: &mut State, code: &Code, host: &mut dyn Host) -> Re
                 Instruction::GetField { a, b, k } => {
                     let (object, key) = (register!(b), constants[k as usize]);
                     let value = match (object, key) {
-                        (Value::Table(table), Value::String(key)) => state.heap.table(table).get_string(key),
-                        _ => Value::Nil,
+                        (LuaValue::Table(table), LuaValue::String(key)) => state.heap.table(table).get_string(key),
+                        _ => LuaValue::Nil,
                     };
                     if value.is_nil() {
                         save!();
@@ -168,7 +168,7 @@ pub(crate) fn execute(state: &mut State, code: &Code, host: &mut dyn Host) -> Re
                 }
                 Instruction::GetConstant { a, b, k } => {
                     let (object, key) = (register!(b), constants[k as usize]);
-                    let value = if let Value::Table(table) = object { state.heap.table(table).get(key) } else { Value::Nil };
+                    let value = if let LuaValue::Table(table) = object { state.heap.table(table).get(key) } else { LuaValue::Nil };
                     if value.is_nil() {
                         save!();
                         after!(meta::index(state, code, host, (object, Some(b)), key, a)?);
@@ -178,21 +178,21 @@ pub(crate) fn execute(state: &mut State, code: &Code, host: &mut dyn Host) -> Re
                 }
                 Instruction::SetTable { a, key, value } => {
                     let (object, key, value) = (register!(a), register!(key), operand!(value));
-                    if !matches!(object, Value::Table(table) if state.heap.replace_or_append(table, key, value)) {
+                    if !matches!(object, LuaValue::Table(table) if state.heap.replace_or_append(table, key, value)) {
                         save!();
                         after!(meta::set_index(state, code, host, (object, Some(a)), key, value)?);
                     }
                 }
                 Instruction::SetField { a, value, k } | Instruction::SetConstant { a, value, k } => {
                     let (object, key, value) = (register!(a), constants[k as usize], operand!(value));
-                    if !matches!(object, Value::Table(table) if state.heap.replace(table, key, value)) {
+                    if !matches!(object, LuaValue::Table(table) if state.heap.replace(table, key, value)) {
                         save!();
                         after!(meta::set_index(state, code, host, (object, Some(a)), key, value)?);
                     }
                 }
                 Instruction::NewTable { a, array, hash } => {
                     let table = state.heap.new_table(usize::from(array), usize::from(hash));
-                    register!(a) = Value::Table(table);
+                    register!(a) = LuaValue::Table(table);
                     if state.heap.memory.is_due() {
                         save!();
                         meta::settle(state, code)?;
@@ -217,8 +217,8 @@ pub(crate) fn execute(state: &mut State, code: &Code, host: &mut dyn Host) -> Re
                 Instruction::ModConstant { a, b, k } => arithmetic!(Mod, a, b, constants[k as usize], None, modulo),
                 Instruction::Arithmetic { operator, a, left, right } => {
                     let (x, y) = (operand!(left), operand!(right));
-                    if let (Value::Number(x), Value::Number(y)) = (x, y) {
-                        register!(a) = Value::Number(arithmetic(operator, x, y));
+                    if let (LuaValue::Number(x), LuaValue::Number(y)) = (x, y) {
+                        register!(a) = LuaValue::Number(arithmetic(operator, x, y));
                     } else {
                         save!();
                         let operands = [(x, register_of(left)), (y, register_of(right))];
@@ -226,16 +226,16 @@ pub(crate) fn execute(state: &mut State, code: &Code, host: &mut dyn Host) -> Re
                     }
                 }
                 Instruction::Negate { a, b } => match register!(b) {
-                    Value::Number(number) => register!(a) = Value::Number(-number),
+                    LuaValue::Number(number) => register!(a) = LuaValue::Number(-number),
                     other => {
                         save!();
                         after!(meta::negate_slow(state, code, host, (other, Some(b)), a)?);
                     }
                 },
-                Instruction::Not { a, b } => register!(a) = Value::Boolean(!register!(b).is_true()),
+                Instruction::Not { a, b } => register!(a) = LuaValue::Boolean(!register!(b).is_true()),
                 Instruction::Length { a, b } => match register!(b) {
-                    Value::Table(table) => register!(a) = Value::Number(state.heap.table(table).length() as f64),
-                    Value::String(string) => register!(a) = Value::Number(state.heap.bytes(string).len() as f64),
+                    LuaValue::Table(table) => register!(a) = LuaValue::Number(state.heap.table(table).length() as f64),
+                    LuaValue::String(string) => register!(a) = LuaValue::Number(state.heap.bytes(string).len() as f64),
                     other => {
                         save!();
                         after!(meta::length_slow(state, code, host, (other, Some(b)), a)?);
@@ -255,17 +255,17 @@ pub(crate) fn execute(state: &mut State, code: &Code, host: &mut dyn Host) -> Re
                 }
                 Instruction::Equal { a, b, when, to } => {
                     let (left, right) = (register!(a), register!(b));
-                    if let (Value::Table(x), Value::Table(y)) = (left, right)
+                    if let (LuaValue::Table(x), LuaValue::Table(y)) = (left, right)
                         && x != y
                     {
                         save!();
                         after!(meta::equal_slow(state, code, host, left, right)?);
-                    } else if left.equals(right, &state.heap) == when {
+                    } else if state.heap.equals(left, right) == when {
                         pc = to as usize;
                     }
                 }
                 Instruction::EqualConstant { a, k, to } => {
-                    if register!(a).equals(constants[k.constant()], &state.heap) == k.when() {
+                    if state.heap.equals(register!(a), constants[k.constant()]) == k.when() {
                         pc = to as usize;
                     }
                 }
@@ -301,7 +301,7 @@ pub(crate) fn execute(state: &mut State, code: &Code, host: &mut dyn Host) -> Re
                     let count = if b == 0 { state.at.top - slot - 1 } else { usize::from(b) - 1 };
                     save!();
                     let then = Then::Results(i16::from(c) - 1);
-                    if let Value::Function(closure) = state.at.stack[slot] {
+                    if let LuaValue::Function(closure) = state.at.stack[slot] {
                         push_lua(state, code, closure, (slot, count), then)?;
                         continue 'frame;
                     }
@@ -312,7 +312,7 @@ pub(crate) fn execute(state: &mut State, code: &Code, host: &mut dyn Host) -> Re
                     let slot = base + usize::from(a);
                     let count = if b == 0 { state.at.top - slot - 1 } else { usize::from(b) - 1 };
                     save!();
-                    if matches!(state.at.stack[slot], Value::Function(_)) {
+                    if matches!(state.at.stack[slot], LuaValue::Function(_)) {
                         tail_call(state, code, slot, count)?;
                         continue 'frame;
                     }
@@ -342,12 +342,12 @@ pub(crate) fn execute(state: &mut State, code: &Code, host: &mut dyn Host) -> Re
                 }
                 Instruction::ForLoop { a, to } => {
                     let at = base + usize::from(a);
-                    if let [Value::Number(index), Value::Number(limit), Value::Number(step)] = state.at.stack[at..at + 3] {
+                    if let [LuaValue::Number(index), LuaValue::Number(limit), LuaValue::Number(step)] = state.at.stack[at..at + 3] {
                         let next = index + step;
                         if if step > 0.0 { next <= limit } else { limit <= next } {
                             tick!();
-                            state.at.stack[at] = Value::Number(next);
-                            state.at.stack[at + 3] = Value::Number(next);
+                            state.at.stack[at] = LuaValue::Number(next);
+                            state.at.stack[at + 3] = LuaValue::Number(next);
                             pc = to as usize;
                         }
                     }
@@ -380,7 +380,7 @@ pub(crate) fn execute(state: &mut State, code: &Code, host: &mut dyn Host) -> Re
                 Instruction::Closure { a, prototype } => {
                     save!();
                     let closure = close_over(state, code, base, frame.function, loaded.prototypes[prototype as usize]);
-                    register!(a) = Value::Function(closure);
+                    register!(a) = LuaValue::Function(closure);
                     if state.heap.memory.is_due() {
                         meta::settle(state, code)?;
                     }
@@ -394,7 +394,7 @@ pub(crate) fn execute(state: &mut State, code: &Code, host: &mut dyn Host) -> Re
                     state.need(at, wanted);
                     let copied = given.min(wanted);
                     state.at.stack.copy_within(first..first + copied, at);
-                    state.at.stack[at + copied..at + wanted].fill(Value::Nil);
+                    state.at.stack[at + copied..at + wanted].fill(LuaValue::Nil);
                     if b == 0 {
                         state.at.top = at + given;
                     }
@@ -412,7 +412,7 @@ fn register_of(operand: Operand) -> Option<u8> {
 #[inline]
 fn running(state: &State, base: usize, slot: u32) -> ClosureRef {
     match state.at.stack[slot as usize] {
-        Value::Function(closure) => closure,
+        LuaValue::Function(closure) => closure,
         _ => unreachable!("the slot {slot} below {base} has a function of Lua while it runs"),
     }
 }
@@ -424,7 +424,7 @@ fn tail_call(state: &mut State, code: &Code, slot: usize, count: usize) -> Resul
     let function = frame.function as usize;
     state.at.stack.copy_within(slot..=slot + count, function);
     state.at.frames.pop();
-    if let Value::Function(closure) = state.at.stack[function] {
+    if let LuaValue::Function(closure) = state.at.stack[function] {
         push_lua(state, code, closure, (function, count), frame.then)?;
     }
     let new = state.frame_mut();
@@ -442,26 +442,28 @@ fn deepen(state: &mut State) {
 fn prepare_loop(state: &mut State, code: &Code, at: usize) -> Result<(), Fault> {
     for (offset, what) in ["initial", "limit", "step"].into_iter().enumerate() {
         let Some(number) = state.to_number(state.at.stack[at + offset]) else {
-            let text = if what == "initial" { "'for' initial value must be a number".to_owned() } else { format!("'for' {what} must be a number") };
+            let text = if what == "initial" {
+                "'for' initial value must be a number".to_owned()
+            } else {
+                format!("'for' {what} must be a number")
+            };
             return Err(run_error(state, code, text.as_bytes()));
         };
-        state.at.stack[at + offset] = Value::Number(number);
+        state.at.stack[at + offset] = LuaValue::Number(number);
     }
-    if let (Value::Number(index), Value::Number(step)) = (state.at.stack[at], state.at.stack[at + 2]) {
-        state.at.stack[at] = Value::Number(index - step);
+    if let (LuaValue::Number(index), LuaValue::Number(step)) = (state.at.stack[at], state.at.stack[at + 2]) {
+        state.at.stack[at] = LuaValue::Number(index - step);
     }
     Ok(())
 }
 
 fn set_list(state: &mut State, code: &Code, at: usize, count: usize, batch: usize) -> Result<(), Fault> {
-    let Value::Table(table) = state.at.stack[at] else { return Ok(()) };
+    let LuaValue::Table(table) = state.at.stack[at] else { return Ok(()) };
     let count = if count == 0 { state.at.top - at - 1 } else { count };
     let before = (batch - 1) * LIST_BATCH;
-    for offset in 1..=count {
-        let value = state.at.stack[at + offset];
-        if state.heap.set(table, Value::Number((before + offset) as f64), value).is_err() {
-            return Err(run_error(state, code, b"table overflow"));
-        }
+    let values = &state.at.stack[at + 1..=at + count];
+    if state.heap.set_list(table, before, values).is_err() {
+        return Err(run_error(state, code, b"table overflow"));
     }
     if state.heap.memory.is_due() { meta::settle(state, code) } else { Ok(()) }
 }

@@ -1,7 +1,7 @@
 //! What a script may reach outside of the machine.
 
 use crate::heap::Heap;
-use crate::value::{TableRef, Value};
+use crate::value::{LuaValue, TableRef};
 
 /// The functions of the program that embeds the machine.
 pub trait Host {
@@ -15,7 +15,7 @@ pub enum HostOutcome {
     /// With the results that it pushed.
     Return,
     /// With an error, which `pcall` catches.
-    Error(Value),
+    Error(LuaValue),
     /// The run is over; nothing in the script catches it.
     Abort,
     /// The run is suspended before the function: it is called again, with the same arguments, when the run goes on.
@@ -26,14 +26,14 @@ pub enum HostOutcome {
 #[derive(Debug)]
 pub struct HostCall<'a> {
     pub(crate) heap: &'a mut Heap,
-    pub(crate) arguments: &'a [Value],
-    pub(crate) results: &'a mut Vec<Value>,
+    pub(crate) arguments: &'a [LuaValue],
+    pub(crate) results: &'a mut Vec<LuaValue>,
 }
 
 impl HostCall<'_> {
     /// The arguments.
     #[must_use]
-    pub fn arguments(&self) -> &[Value] {
+    pub fn arguments(&self) -> &[LuaValue] {
         self.arguments
     }
 
@@ -44,13 +44,13 @@ impl HostCall<'_> {
     }
 
     /// Adds a result.
-    pub fn push(&mut self, value: Value) {
+    pub fn push(&mut self, value: LuaValue) {
         self.results.push(value);
     }
 
     /// A new string.
-    pub fn string(&mut self, bytes: &[u8]) -> Value {
-        Value::String(self.heap.string(bytes))
+    pub fn string(&mut self, bytes: &[u8]) -> LuaValue {
+        LuaValue::String(self.heap.string(bytes))
     }
 
     /// A new table.
@@ -59,12 +59,12 @@ impl HostCall<'_> {
     }
 
     /// A field of a table, without metamethods.
-    pub fn raw_get(&mut self, table: TableRef, key: Value) -> Value {
+    pub fn raw_get(&mut self, table: TableRef, key: LuaValue) -> LuaValue {
         self.heap.get(table, key)
     }
 
     /// Sets a field of a table without metamethods; false when the table does not take it.
-    pub fn raw_set(&mut self, table: TableRef, key: Value, value: Value) -> bool {
+    pub fn raw_set(&mut self, table: TableRef, key: LuaValue, value: LuaValue) -> bool {
         self.heap.set(table, key, value).is_ok()
     }
 }

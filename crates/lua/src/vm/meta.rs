@@ -10,7 +10,7 @@ use crate::heap::collect::Marker;
 use crate::instruction::Arithmetic;
 use crate::number;
 use crate::number_operations::arithmetic;
-use crate::value::Value;
+use crate::value::LuaValue;
 
 /// Metatables that a look-up may go through.
 const CHAIN_MAX: usize = 100;
@@ -19,27 +19,27 @@ const STRING_MAX: usize = 1 << 30;
 
 /// Outcome of a look-up.
 pub(crate) enum Found {
-    Value(Value),
+    Value(LuaValue),
     /// This function is to be called with this object.
-    Call(Value, Value),
+    Call(LuaValue, LuaValue),
     /// This value has no fields; true when it is the one that was asked, not one of its metatables.
-    NotIndexable(Value, bool),
+    NotIndexable(LuaValue, bool),
     Loop,
 }
 
 impl State {
     /// `object[key]` with metamethods.
-    pub(crate) fn look_up(&mut self, object: Value, key: Value) -> Found {
+    pub(crate) fn look_up(&mut self, object: LuaValue, key: LuaValue) -> Found {
         let mut object = object;
         for step in 0..CHAIN_MAX {
-            let handler = if let Value::Table(table) = object {
+            let handler = if let LuaValue::Table(table) = object {
                 let value = self.heap.get(table, key);
                 if !value.is_nil() {
                     return Found::Value(value);
                 }
                 let handler = self.metamethod(object, Event::Index);
                 if handler.is_nil() {
-                    return Found::Value(Value::Nil);
+                    return Found::Value(LuaValue::Nil);
                 }
                 handler
             } else {
@@ -63,8 +63,8 @@ fn call_method(
     state: &mut State,
     code: &Code,
     host: &mut dyn Host,
-    method: Value,
-    arguments: &[Value],
+    method: LuaValue,
+    arguments: &[LuaValue],
     then: Then,
 ) -> Result<After, Fault> {
     let frame = state.frame();
@@ -81,8 +81,8 @@ pub(crate) fn index(
     state: &mut State,
     code: &Code,
     host: &mut dyn Host,
-    (object, from): (Value, Option<u8>),
-    key: Value,
+    (object, from): (LuaValue, Option<u8>),
+    key: LuaValue,
     a: u8,
 ) -> Result<After, Fault> {
     match state.look_up(object, key) {
@@ -102,18 +102,18 @@ pub(crate) fn set_index(
     state: &mut State,
     code: &Code,
     host: &mut dyn Host,
-    (object, from): (Value, Option<u8>),
-    key: Value,
-    value: Value,
+    (object, from): (LuaValue, Option<u8>),
+    key: LuaValue,
+    value: LuaValue,
 ) -> Result<After, Fault> {
     let mut object = object;
     for step in 0..CHAIN_MAX {
-        let handler = if let Value::Table(table) = object {
+        let handler = if let LuaValue::Table(table) = object {
             let has_metatable = state.heap.table(table).metatable().is_some();
             let handler = if has_metatable && state.heap.get(table, key).is_nil() {
                 state.metamethod(object, Event::NewIndex)
             } else {
-                Value::Nil
+                LuaValue::Nil
             };
             if handler.is_nil() {
                 return match state.heap.set(table, key, value) {
@@ -143,10 +143,10 @@ fn refused_error(state: &mut State, code: &Code, refused: &Refused) -> Fault {
 }
 
 impl State {
-    pub(crate) fn to_number(&self, value: Value) -> Option<f64> {
+    pub(crate) fn to_number(&self, value: LuaValue) -> Option<f64> {
         match value {
-            Value::Number(number) => Some(number),
-            Value::String(string) => number::parse(self.heap.bytes(string)),
+            LuaValue::Number(number) => Some(number),
+            LuaValue::String(string) => number::parse(self.heap.bytes(string)),
             _ => None,
         }
     }
@@ -158,12 +158,12 @@ pub(crate) fn arithmetic_slow(
     code: &Code,
     host: &mut dyn Host,
     operator: Arithmetic,
-    [left, right]: [(Value, Option<u8>); 2],
+    [left, right]: [(LuaValue, Option<u8>); 2],
     a: u8,
 ) -> Result<After, Fault> {
     if let (Some(x), Some(y)) = (state.to_number(left.0), state.to_number(right.0)) {
         let base = state.frame().base as usize;
-        state.at.stack[base + usize::from(a)] = Value::Number(arithmetic(operator, x, y));
+        state.at.stack[base + usize::from(a)] = LuaValue::Number(arithmetic(operator, x, y));
         return Ok(After::Same);
     }
     let event = match operator {
@@ -182,7 +182,7 @@ fn binary_method(
     code: &Code,
     host: &mut dyn Host,
     event: Event,
-    [left, right]: [(Value, Option<u8>); 2],
+    [left, right]: [(LuaValue, Option<u8>); 2],
     a: u8,
 ) -> Result<After, Fault> {
     let mut method = state.metamethod(left.0, event);
@@ -200,12 +200,12 @@ pub(crate) fn negate_slow(
     state: &mut State,
     code: &Code,
     host: &mut dyn Host,
-    operand: (Value, Option<u8>),
+    operand: (LuaValue, Option<u8>),
     a: u8,
 ) -> Result<After, Fault> {
     if let Some(number) = state.to_number(operand.0) {
         let base = state.frame().base as usize;
-        state.at.stack[base + usize::from(a)] = Value::Number(-number);
+        state.at.stack[base + usize::from(a)] = LuaValue::Number(-number);
         return Ok(After::Same);
     }
     binary_method(state, code, host, Event::Negate, [operand, operand], a)
@@ -215,24 +215,24 @@ pub(crate) fn length_slow(
     state: &mut State,
     code: &Code,
     host: &mut dyn Host,
-    operand: (Value, Option<u8>),
+    operand: (LuaValue, Option<u8>),
     a: u8,
 ) -> Result<After, Fault> {
     let method = state.metamethod(operand.0, Event::Length);
     if method.is_nil() {
         return Err(operand_error(state, code, "get length of", operand.0, operand.1));
     }
-    call_method(state, code, host, method, &[operand.0, Value::Nil], Then::Register(a))
+    call_method(state, code, host, method, &[operand.0, LuaValue::Nil], Then::Register(a))
 }
 
 /// The metamethod for equality and order: both operands must have the same.
-fn common_method(state: &mut State, left: Value, right: Value, event: Event) -> Option<Value> {
+fn common_method(state: &mut State, left: LuaValue, right: LuaValue, event: Event) -> Option<LuaValue> {
     let first = state.metamethod(left, event);
     if first.is_nil() {
         return None;
     }
     let second = state.metamethod(right, event);
-    first.equals(second, &state.heap).then_some(first)
+    state.heap.equals(first, second).then_some(first)
 }
 
 /// Equality of two tables that are not the same: the metamethod, or a decision.
@@ -240,11 +240,11 @@ pub(crate) fn equal_slow(
     state: &mut State,
     code: &Code,
     host: &mut dyn Host,
-    left: Value,
-    right: Value,
+    left: LuaValue,
+    right: LuaValue,
 ) -> Result<After, Fault> {
     let method = match (left, right) {
-        (Value::Table(_), Value::Table(_)) => common_method(state, left, right, Event::Equal),
+        (LuaValue::Table(_), LuaValue::Table(_)) => common_method(state, left, right, Event::Equal),
         _ => None,
     };
     match method {
@@ -258,10 +258,10 @@ pub(crate) fn equal_slow(
 
 impl State {
     /// The order of two numbers or two strings: less, or less or equal; `None` for other values.
-    pub(crate) fn plain_order(&self, or_equal: bool, left: Value, right: Value) -> Option<bool> {
+    pub(crate) fn plain_order(&self, or_equal: bool, left: LuaValue, right: LuaValue) -> Option<bool> {
         match (left, right) {
-            (Value::Number(a), Value::Number(b)) => Some(if or_equal { a <= b } else { a < b }),
-            (Value::String(a), Value::String(b)) => {
+            (LuaValue::Number(a), LuaValue::Number(b)) => Some(if or_equal { a <= b } else { a < b }),
+            (LuaValue::String(a), LuaValue::String(b)) => {
                 let (a, b) = (self.heap.bytes(a), self.heap.bytes(b));
                 Some(if or_equal { a <= b } else { a < b })
             }
@@ -270,7 +270,7 @@ impl State {
     }
 
     /// The metamethod that orders two values, whether its operands change places, and its result is turned round.
-    pub(crate) fn order_method(&mut self, or_equal: bool, left: Value, right: Value) -> Option<(Value, bool)> {
+    pub(crate) fn order_method(&mut self, or_equal: bool, left: LuaValue, right: LuaValue) -> Option<(LuaValue, bool)> {
         if left.type_name() != right.type_name() {
             return None;
         }
@@ -290,8 +290,8 @@ pub(crate) fn order_slow(
     code: &Code,
     host: &mut dyn Host,
     or_equal: bool,
-    left: Value,
-    right: Value,
+    left: LuaValue,
+    right: LuaValue,
 ) -> Result<After, Fault> {
     if let Some(truth) = state.plain_order(or_equal, left, right) {
         decide(state, code, truth);
@@ -336,16 +336,16 @@ pub(crate) fn concat(state: &mut State, code: &Code, host: &mut dyn Host, (a, b)
     Ok(After::Same)
 }
 
-fn is_text(value: Value) -> bool {
-    matches!(value, Value::String(_) | Value::Number(_))
+fn is_text(value: LuaValue) -> bool {
+    matches!(value, LuaValue::String(_) | LuaValue::Number(_))
 }
 
-fn join(state: &mut State, code: &Code, from: usize, last: usize) -> Result<Value, Fault> {
+fn join(state: &mut State, code: &Code, from: usize, last: usize) -> Result<LuaValue, Fault> {
     let mut text = std::mem::take(&mut state.text);
     text.clear();
     for slot in from..=last {
         match state.at.stack[slot] {
-            Value::String(string) => {
+            LuaValue::String(string) => {
                 let bytes = state.heap.bytes(string);
                 if !state.heap.memory.allows(text.len() + bytes.len()) {
                     return Err(state.out_of_memory());
@@ -355,17 +355,23 @@ fn join(state: &mut State, code: &Code, from: usize, last: usize) -> Result<Valu
                 }
                 text.extend_from_slice(bytes);
             }
-            Value::Number(number) => number::write(&mut text, number),
+            LuaValue::Number(number) => number::write(&mut text, number),
             _ => {}
         }
     }
     let string = state.heap.string(&text);
     state.text = if text.capacity() > 1 << 16 { Vec::new() } else { text };
-    Ok(Value::String(string))
+    Ok(LuaValue::String(string))
 }
 
 /// Goes on with a concatenation whose metamethod has returned `value` for the operands from the register `last` on.
-pub(crate) fn resume_concat(state: &mut State, code: &Code, host: &mut dyn Host, value: Value, last: u8) -> Result<After, Fault> {
+pub(crate) fn resume_concat(
+    state: &mut State,
+    code: &Code,
+    host: &mut dyn Host,
+    value: LuaValue,
+    last: u8,
+) -> Result<After, Fault> {
     let frame = state.frame();
     state.at.stack[frame.base as usize + usize::from(last)] = value;
     match code.get(frame.proto).proto.code[frame.pc as usize - 1] {
@@ -387,11 +393,11 @@ pub(crate) fn collect(state: &mut State, code: &Code) {
     let heap = &mut state.heap;
     heap.mark_old(&mut marker);
     for event in 0..=Event::Metatable as usize {
-        heap.mark(&mut marker, Value::String(crate::value::StringRef::short(event)));
+        heap.mark(&mut marker, LuaValue::String(crate::value::StringRef::short(event)));
     }
     code.constants().for_each(|value| heap.mark(&mut marker, value));
-    heap.mark(&mut marker, Value::Table(state.globals));
-    state.string_metatable.into_iter().for_each(|table| heap.mark(&mut marker, Value::Table(table)));
+    heap.mark(&mut marker, LuaValue::Table(state.globals));
+    state.string_metatable.into_iter().for_each(|table| heap.mark(&mut marker, LuaValue::Table(table)));
     state.roots.iter().for_each(|value| heap.mark(&mut marker, *value));
     let frame_top = |at: &super::state::Coroutine| {
         let registers = |frame: &super::state::Frame| {
@@ -402,13 +408,13 @@ pub(crate) fn collect(state: &mut State, code: &Code) {
         at.frames.last().map_or(at.top, |frame| registers(frame).max(at.top)).min(at.stack.len())
     };
     let top = frame_top(&state.at);
-    state.at.stack[top..].fill(Value::Nil);
+    state.at.stack[top..].fill(LuaValue::Nil);
     mark_coroutine(heap, &mut marker, &state.at);
     // Those that have resumed the running one.
-    heap.mark(&mut marker, Value::Thread(state.current));
+    heap.mark(&mut marker, LuaValue::Thread(state.current));
     let mut resumer = state.at.resumer;
     while let Some(thread) = resumer {
-        heap.mark(&mut marker, Value::Thread(thread));
+        heap.mark(&mut marker, LuaValue::Thread(thread));
         resumer = state.coroutines[thread.0 as usize].as_ref().and_then(|other| other.resumer);
     }
     loop {
@@ -416,13 +422,13 @@ pub(crate) fn collect(state: &mut State, code: &Code) {
         let Some(thread) = marker.next_thread() else { break };
         if let Some(other) = &mut state.coroutines[thread.0 as usize] {
             let top = frame_top(other);
-            other.stack[top..].fill(Value::Nil);
+            other.stack[top..].fill(LuaValue::Nil);
             mark_coroutine(heap, &mut marker, other);
         }
     }
     for thread in heap.sweep(marker) {
         if let Some(dead) = state.coroutines[thread.0 as usize].take() {
-            heap.memory.give(dead.stack.len() * size_of::<Value>());
+            heap.memory.give(dead.stack.len() * size_of::<LuaValue>());
         }
     }
 }

@@ -14,18 +14,18 @@ pub(crate) mod state;
 
 use std::sync::Arc;
 
-pub use self::host::{Host, HostCall, HostOutcome, NoHost};
 use self::code::Code;
+pub use self::host::{Host, HostCall, HostOutcome, NoHost};
 use self::state::{Coroutine, State};
 use crate::heap::Heap;
 use crate::heap::objects::{Closure, NativeFunction};
 use crate::library;
 use crate::proto::Proto;
-use crate::value::Value;
+use crate::value::LuaValue;
 
 /// What a machine is made with.
 #[derive(Clone, Copy, Debug)]
-pub struct Options {
+pub struct MachineOptions {
     /// Seed of the hash of strings.
     pub seed: u64,
     /// Bytes that a run may use, with what was there before it.
@@ -34,7 +34,7 @@ pub struct Options {
     pub deprecated: bool,
 }
 
-impl Default for Options {
+impl Default for MachineOptions {
     fn default() -> Self {
         Self { seed: 0, memory_limit: 256 << 20, deprecated: false }
     }
@@ -42,7 +42,7 @@ impl Default for Options {
 
 /// How [`Machine::run`] ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Run {
+pub enum RunEnd {
     /// The function has returned: see [`Machine::results`].
     Done,
     /// It failed: the error is the first of [`Machine::results`].
@@ -61,19 +61,19 @@ pub struct Machine {
     /// Bytes in use when the region began.
     used: usize,
     /// Names of the globals that live for one run.
-    run_globals: Vec<Value>,
+    run_globals: Vec<LuaValue>,
 }
 
 impl Default for Machine {
     fn default() -> Self {
-        Self::new(&Options::default())
+        Self::new(&MachineOptions::default())
     }
 }
 
 impl Machine {
     /// A machine with the library.
     #[must_use]
-    pub fn new(options: &Options) -> Self {
+    pub fn new(options: &MachineOptions) -> Self {
         let entries = library::entries(options.deprecated);
         let code = Code::new(entries.iter().map(|entry| entry.native).collect());
         let mut state = State::new(options.seed);
@@ -102,33 +102,33 @@ impl Machine {
 
     /// The table of the globals.
     #[must_use]
-    pub fn globals(&self) -> Value {
-        Value::Table(self.state.globals)
+    pub fn globals(&self) -> LuaValue {
+        LuaValue::Table(self.state.globals)
     }
 
     /// Sets a global variable.
-    pub fn set_global(&mut self, name: &str, value: Value) {
+    pub fn set_global(&mut self, name: &str, value: LuaValue) {
         let globals = self.state.globals;
         self.state.heap.set_field(globals, name, value);
     }
 
     /// Sets a global variable until [`Self::reset`], though globals be read-only.
-    pub fn set_run_global(&mut self, name: &str, value: Value) {
-        let key = Value::String(self.state.heap.string(name.as_bytes()));
+    pub fn set_run_global(&mut self, name: &str, value: LuaValue) {
+        let key = LuaValue::String(self.state.heap.string(name.as_bytes()));
         self.run_globals.push(key);
         self.state.heap.force(self.state.globals, key, value);
     }
 
     /// The value that calls the host's function of a number.
-    pub fn host_function(&mut self, number: u32) -> Value {
-        Value::Native(self.state.heap.new_native(NativeFunction { function: number | call::HOST, values: Box::default() }))
+    pub fn host_function(&mut self, number: u32) -> LuaValue {
+        LuaValue::Native(self.state.heap.new_native(NativeFunction { function: number | call::HOST, values: Box::default() }))
     }
 
     /// Loads compiled code as a function; `None` when the machine has no room for it.
-    pub fn load(&mut self, proto: &Arc<Proto>) -> Option<Value> {
+    pub fn load(&mut self, proto: &Arc<Proto>) -> Option<LuaValue> {
         let index = self.code.load(proto, &mut self.state.heap)?;
         let closure = Closure { proto: index, upvalues: Box::default(), environment: self.state.globals };
-        Some(Value::Function(self.state.heap.new_closure(closure)))
+        Some(LuaValue::Function(self.state.heap.new_closure(closure)))
     }
 
     /// The heap, for the bytes of strings.
@@ -138,34 +138,34 @@ impl Machine {
     }
 
     /// A new string.
-    pub fn string(&mut self, bytes: &[u8]) -> Value {
-        Value::String(self.state.heap.string(bytes))
+    pub fn string(&mut self, bytes: &[u8]) -> LuaValue {
+        LuaValue::String(self.state.heap.string(bytes))
     }
 
     /// A new table of the values 1 to n.
-    pub fn list(&mut self, values: &[Value]) -> Value {
+    pub fn list(&mut self, values: &[LuaValue]) -> LuaValue {
         let table = self.state.heap.new_table(values.len(), 0);
         for (index, value) in values.iter().enumerate() {
-            let done = self.state.heap.set(table, Value::Number((index + 1) as f64), *value);
+            let done = self.state.heap.set(table, LuaValue::Number((index + 1) as f64), *value);
             debug_assert!(done.is_ok(), "a new table takes numbers");
         }
-        Value::Table(table)
+        LuaValue::Table(table)
     }
 
     /// A field of a table without metamethods; nil for what is no table.
-    pub fn raw_get(&mut self, table: Value, key: Value) -> Value {
-        if let Value::Table(table) = table { self.state.heap.get(table, key) } else { Value::Nil }
+    pub fn raw_get(&mut self, table: LuaValue, key: LuaValue) -> LuaValue {
+        if let LuaValue::Table(table) = table { self.state.heap.get(table, key) } else { LuaValue::Nil }
     }
 
     /// Prepares a call; [`Self::run`] executes it.
-    pub fn start(&mut self, function: Value, arguments: &[Value]) {
+    pub fn start(&mut self, function: LuaValue, arguments: &[LuaValue]) {
         self.stop();
         self.state.push(function);
         arguments.iter().for_each(|argument| self.state.push(*argument));
     }
 
     /// Runs until the call has ended, or `budget` backward jumps and calls have been made.
-    pub fn run(&mut self, host: &mut dyn Host, budget: u64) -> Run {
+    pub fn run(&mut self, host: &mut dyn Host, budget: u64) -> RunEnd {
         self.state.budget = budget;
         let mut ended = None;
         if self.state.at.frames.is_empty() && self.state.at.resumer.is_none() && self.state.at.top > 0 {
@@ -173,19 +173,19 @@ impl Machine {
             ended = run::begin(&mut self.state, &self.code, host, count);
         }
         match ended.unwrap_or_else(|| run::run(&mut self.state, &self.code, host)) {
-            run::Ended::Done => Run::Done,
-            run::Ended::Failed => Run::Failed,
-            run::Ended::Suspended => Run::Suspended,
+            run::Ended::Done => RunEnd::Done,
+            run::Ended::Failed => RunEnd::Failed,
+            run::Ended::Suspended => RunEnd::Suspended,
             run::Ended::Aborted => {
                 self.stop();
-                Run::Aborted
+                RunEnd::Aborted
             }
         }
     }
 
     /// Results of the run, or its error.
     #[must_use]
-    pub fn results(&self) -> &[Value] {
+    pub fn results(&self) -> &[LuaValue] {
         &self.state.at.stack[..self.state.at.top]
     }
 
@@ -210,9 +210,9 @@ impl Machine {
     pub fn reset(&mut self) {
         self.stop();
         for key in std::mem::take(&mut self.run_globals) {
-            self.state.heap.force(self.state.globals, key, Value::Nil);
+            self.state.heap.force(self.state.globals, key, LuaValue::Nil);
         }
-        self.state.at.stack.fill(Value::Nil);
+        self.state.at.stack.fill(LuaValue::Nil);
         if self.state.heap.has_escaped() {
             meta::collect(&mut self.state, &self.code);
             self.keep();

@@ -50,7 +50,9 @@ fn last_setter(proto: &Proto, register: u8, before: usize) -> Option<usize> {
 pub(crate) fn of_called(proto: &Proto, pc: usize) -> Option<Name<'_>> {
     let pc = pc.checked_sub(1)?;
     match proto.code[pc] {
-        Instruction::Call { a, .. } | Instruction::TailCall { a, .. } | Instruction::IteratorCall { a, .. } => of_register(proto, a, pc),
+        Instruction::Call { a, .. } | Instruction::TailCall { a, .. } | Instruction::IteratorCall { a, .. } => {
+            of_register(proto, a, pc)
+        }
         _ => None,
     }
 }

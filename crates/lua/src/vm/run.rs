@@ -8,7 +8,7 @@ use super::error::place_at;
 use super::execute::{Exit, execute};
 use super::host::Host;
 use super::state::{Fault, FrameKind, State, Then};
-use crate::value::Value;
+use crate::value::LuaValue;
 
 /// How often a handler of `xpcall` may fail in a row.
 const HANDLER_FAILURES_MAX: u8 = 10;
@@ -53,20 +53,20 @@ fn step(state: &mut State, code: &Code, host: &mut dyn Host) -> Result<Option<En
         },
         FrameKind::Protected => {
             // The function's own slot lies right below its results.
-            state.at.stack[first - 1] = Value::Boolean(true);
+            state.at.stack[first - 1] = LuaValue::Boolean(true);
             finish_native(state, code, host, first - 1)?
         }
         FrameKind::Handled => {
-            state.at.stack[first - 1] = Value::Boolean(true);
+            state.at.stack[first - 1] = LuaValue::Boolean(true);
             finish_native(state, code, host, first - 1)?
         }
         FrameKind::Handling(_) => {
             // A handler has one result.
             if state.at.top == first {
-                state.push(Value::Nil);
+                state.push(LuaValue::Nil);
             }
             state.at.top = first + 1;
-            state.at.stack[first - 1] = Value::Boolean(false);
+            state.at.stack[first - 1] = LuaValue::Boolean(false);
             finish_native(state, code, host, first - 1)?
         }
         FrameKind::Resumer | FrameKind::Wrapper | FrameKind::Native => finish_native(state, code, host, first)?,
@@ -75,7 +75,7 @@ fn step(state: &mut State, code: &Code, host: &mut dyn Host) -> Result<Option<En
             state.frame_mut().kind = FrameKind::Native;
             let base = frame.base as usize;
             let count = frame.proto as usize;
-            let action = continuation.resume(&mut Context { state, code, host, base, count }, first)?;
+            let action = continuation.resume(&mut Context { state, code, base, count }, first)?;
             act(state, code, host, action)?
         }
         FrameKind::Host => {
@@ -89,7 +89,7 @@ fn step(state: &mut State, code: &Code, host: &mut dyn Host) -> Result<Option<En
 }
 
 /// Gives an error to the innermost function that catches it; false when there is none: then it is at the bottom of the stack.
-fn unwind(state: &mut State, code: &Code, host: &mut dyn Host, error: Value) -> Result<bool, Fault> {
+fn unwind(state: &mut State, code: &Code, host: &mut dyn Host, error: LuaValue) -> Result<bool, Fault> {
     let mut error = error;
     loop {
         while let Some(frame) = state.at.frames.last().copied() {
@@ -101,7 +101,7 @@ fn unwind(state: &mut State, code: &Code, host: &mut dyn Host, error: Value) -> 
                     return handle(state, code, host, failures + 1, error);
                 }
                 FrameKind::Handling(_) => {
-                    let text = Value::String(state.heap.string(b"error in error handling"));
+                    let text = LuaValue::String(state.heap.string(b"error in error handling"));
                     return fail(state, code, host, frame.base as usize, text);
                 }
                 FrameKind::Continued => {
@@ -121,17 +121,17 @@ fn unwind(state: &mut State, code: &Code, host: &mut dyn Host, error: Value) -> 
             return Ok(true);
         }
         // A wrapped coroutine hands its error on, with the place of its caller.
-        if let Value::String(message) = error {
+        if let LuaValue::String(message) = error {
             let text = [&place_at(state, code, 1)[..], state.heap.bytes(message)].concat();
-            error = Value::String(state.heap.string_owned(text));
+            error = LuaValue::String(state.heap.string_owned(text));
         }
     }
 }
 
 /// `pcall` returns false and the error.
-fn fail(state: &mut State, code: &Code, host: &mut dyn Host, base: usize, error: Value) -> Result<bool, Fault> {
+fn fail(state: &mut State, code: &Code, host: &mut dyn Host, base: usize, error: LuaValue) -> Result<bool, Fault> {
     state.need(base, 2);
-    state.at.stack[base] = Value::Boolean(false);
+    state.at.stack[base] = LuaValue::Boolean(false);
     state.at.stack[base + 1] = error;
     state.at.top = base + 2;
     match finish_native(state, code, host, base) {
@@ -142,7 +142,7 @@ fn fail(state: &mut State, code: &Code, host: &mut dyn Host, base: usize, error:
 }
 
 /// Calls the handler of `xpcall`, which is its second argument.
-fn handle(state: &mut State, code: &Code, host: &mut dyn Host, failures: u8, error: Value) -> Result<bool, Fault> {
+fn handle(state: &mut State, code: &Code, host: &mut dyn Host, failures: u8, error: LuaValue) -> Result<bool, Fault> {
     let base = state.frame().base as usize;
     let slot = base + 3;
     state.need(slot, 2);
@@ -153,7 +153,7 @@ fn handle(state: &mut State, code: &Code, host: &mut dyn Host, failures: u8, err
     let frame = state.frame_mut();
     (frame.kind, frame.pc) = (FrameKind::Handling(failures), slot as u32);
     if !handler.is_function() {
-        let text = Value::String(state.heap.string(b"error in error handling"));
+        let text = LuaValue::String(state.heap.string(b"error in error handling"));
         return fail(state, code, host, base, text);
     }
     match call(state, code, host, (slot, 1), Then::Native) {

@@ -3,7 +3,7 @@
 use super::context::Continuation;
 use crate::heap::Heap;
 use crate::heap::objects::Upvalue;
-use crate::value::{StringRef, TableRef, ThreadRef, UpvalueRef, Value};
+use crate::value::{LuaValue, StringRef, TableRef, ThreadRef, UpvalueRef};
 
 /// Calls that may be open in a coroutine.
 pub(crate) const CALLS_MAX: usize = 20_000;
@@ -16,7 +16,7 @@ const SLACK: usize = 8;
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Fault {
     /// An error of Lua: `pcall` catches it.
-    Error(Value),
+    Error(LuaValue),
     /// The run is over: nothing of Lua catches it.
     Abort,
 }
@@ -46,12 +46,14 @@ pub(crate) enum FrameKind {
 /// What happens with the results of a function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Then {
-    /// They replace the function and its arguments; so many are wanted, or all.
+    /// They replace the function and its arguments: this number of them, or all.
     Results(i16),
     /// The first one goes into a register of the caller.
     Register(u8),
     /// The first one decides the comparison that called; `negate`: by its contrary.
-    Compare { negate: bool },
+    Compare {
+        negate: bool,
+    },
     Discard,
     /// The first one is an operand of the concatenation that called, whose last register this is.
     Concat(u8),
@@ -92,7 +94,7 @@ pub(crate) enum Status {
 /// A stack of values with the frames on it.
 #[derive(Debug)]
 pub(crate) struct Coroutine {
-    pub(crate) stack: Vec<Value>,
+    pub(crate) stack: Vec<LuaValue>,
     pub(crate) top: usize,
     pub(crate) frames: Vec<Frame>,
     /// Captured variables that are still on the stack, in ascending order.
@@ -108,7 +110,7 @@ pub(crate) struct Coroutine {
 impl Coroutine {
     pub(crate) fn new(size: usize) -> Self {
         Self {
-            stack: vec![Value::Nil; size],
+            stack: vec![LuaValue::Nil; size],
             top: 0,
             frames: Vec::new(),
             open: Vec::new(),
@@ -145,8 +147,24 @@ pub(crate) enum Event {
 }
 
 const EVENT_NAMES: [&str; 18] = [
-    "__index", "__newindex", "__eq", "__len", "__call", "__lt", "__le", "__concat", "__add", "__sub", "__mul", "__div", "__mod",
-    "__pow", "__unm", "__mode", "__tostring", "__metatable",
+    "__index",
+    "__newindex",
+    "__eq",
+    "__len",
+    "__call",
+    "__lt",
+    "__le",
+    "__concat",
+    "__add",
+    "__sub",
+    "__mul",
+    "__div",
+    "__mod",
+    "__pow",
+    "__unm",
+    "__mode",
+    "__tostring",
+    "__metatable",
 ];
 
 impl Event {
@@ -168,16 +186,16 @@ pub(crate) struct State {
     pub(crate) globals: TableRef,
     pub(crate) string_metatable: Option<TableRef>,
     /// `next`, whatever a script has put into the global of this name.
-    pub(crate) next_function: Value,
+    pub(crate) next_function: LuaValue,
     /// Backward jumps and calls before the run is suspended.
     pub(crate) budget: u64,
     pub(crate) random: crate::random::Random,
     /// What the program that embeds the machine keeps alive.
-    pub(crate) roots: Vec<Value>,
+    pub(crate) roots: Vec<LuaValue>,
     /// Where concatenations are put together.
     pub(crate) text: Vec<u8>,
     /// Results of host functions, kept for their memory.
-    pub(crate) results: Vec<Value>,
+    pub(crate) results: Vec<LuaValue>,
     /// Seconds of processor time, as `os.clock` shows them.
     pub(crate) clock: f64,
 }
@@ -197,7 +215,7 @@ impl State {
             coroutines: vec![None],
             globals,
             string_metatable: None,
-            next_function: Value::Nil,
+            next_function: LuaValue::Nil,
             budget: 0,
             random: crate::random::Random::default(),
             roots: Vec::new(),
@@ -229,12 +247,12 @@ impl State {
     #[cold]
     fn grow(&mut self, size: usize) {
         let size = size.max(self.at.stack.len() * 3 / 2);
-        self.heap.memory.take((size - self.at.stack.len()) * size_of::<Value>());
-        self.at.stack.resize(size, Value::Nil);
+        self.heap.memory.take((size - self.at.stack.len()) * size_of::<LuaValue>());
+        self.at.stack.resize(size, LuaValue::Nil);
     }
 
     #[inline]
-    pub(crate) fn push(&mut self, value: Value) {
+    pub(crate) fn push(&mut self, value: LuaValue) {
         if self.at.top == self.at.stack.len() {
             self.grow(self.at.top + 1);
         }
@@ -268,16 +286,16 @@ impl State {
     }
 
     #[inline]
-    pub(crate) fn upvalue(&self, upvalue: UpvalueRef) -> Value {
+    pub(crate) fn upvalue(&self, upvalue: UpvalueRef) -> LuaValue {
         match self.heap.upvalue(upvalue) {
             Upvalue::Closed(value) => value,
             Upvalue::Open { thread, slot } if thread == self.current => self.at.stack[slot as usize],
-            Upvalue::Open { thread, slot } => self.other(thread).map_or(Value::Nil, |other| other.stack[slot as usize]),
+            Upvalue::Open { thread, slot } => self.other(thread).map_or(LuaValue::Nil, |other| other.stack[slot as usize]),
         }
     }
 
     #[inline]
-    pub(crate) fn set_upvalue(&mut self, upvalue: UpvalueRef, value: Value) {
+    pub(crate) fn set_upvalue(&mut self, upvalue: UpvalueRef, value: LuaValue) {
         match self.heap.upvalue(upvalue) {
             Upvalue::Closed(_) => self.heap.set_upvalue(upvalue, Upvalue::Closed(value)),
             Upvalue::Open { thread, slot } if thread == self.current => self.at.stack[slot as usize] = value,
@@ -299,28 +317,28 @@ impl State {
 
     /// The metatable of a value.
     #[inline]
-    pub(crate) fn metatable(&self, value: Value) -> Option<TableRef> {
+    pub(crate) fn metatable(&self, value: LuaValue) -> Option<TableRef> {
         match value {
-            Value::Table(table) => self.heap.table(table).metatable(),
-            Value::String(_) => self.string_metatable,
+            LuaValue::Table(table) => self.heap.table(table).metatable(),
+            LuaValue::String(_) => self.string_metatable,
             _ => None,
         }
     }
 
     /// The metamethod of a value; nil without one.
     #[inline]
-    pub(crate) fn metamethod(&mut self, value: Value, event: Event) -> Value {
+    pub(crate) fn metamethod(&mut self, value: LuaValue, event: Event) -> LuaValue {
         match self.metatable(value) {
             Some(metatable) => self.method_of(metatable, event),
-            None => Value::Nil,
+            None => LuaValue::Nil,
         }
     }
 
-    pub(crate) fn method_of(&mut self, metatable: TableRef, event: Event) -> Value {
+    pub(crate) fn method_of(&mut self, metatable: TableRef, event: Event) -> LuaValue {
         let bit = 1_u8.checked_shl(event as u32).unwrap_or(0);
         let table = self.heap.table(metatable);
         if table.lacks(bit) {
-            return Value::Nil;
+            return LuaValue::Nil;
         }
         let method = table.get_string(event.name());
         if method.is_nil() && bit != 0 {

@@ -11,7 +11,8 @@ const MOST: usize = 150;
 const FILE_NOTED: usize = 600;
 
 /// `(path, function, why it is long)`.
-const LISTED: &[(&str, &str, &str)] = &[];
+const LISTED: &[(&str, &str, &str)] =
+    &[("crates/lua/src/vm/execute.rs", "execute", "one arm per instruction; the state stays in registers")];
 
 /// Problems and notes.
 pub(super) fn check(sources: &[Source]) -> (Vec<Problem>, Vec<Problem>) {

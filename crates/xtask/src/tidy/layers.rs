@@ -10,6 +10,7 @@ const LAYERS: &[(&str, u8, u8)] = &[
     ("almandine-resp", 0, 1),
     ("almandine-command-spec", 0, 1),
     ("almandine-datatypes", 0, 1),
+    ("almandine-lua", 0, 0),
     ("almandine-rdb", 0, 2),
     ("almandine-io", 1, 0),
     ("almandine-epoch", 1, 1),

@@ -1,0 +1,83 @@
+//! Generated programs beside PUC's Lua 5.1, where its binary is: `lua5.1` in the path, or what ALMANDINE_LUA51 names.
+//!
+//! ALMANDINE_LUA_PROGRAMS says how many programs, ALMANDINE_LUA_SEED where they begin.
+
+mod common;
+mod generate;
+
+use std::fmt::Write as _;
+use std::path::PathBuf;
+use std::process::Command;
+
+use almandine_lua::MachineOptions;
+
+/// Programs that one process of the oracle runs.
+const BATCH: u64 = 500;
+
+const DRIVER: &str = "
+local function show(v)
+  local kind = type(v)
+  if kind == 'table' or kind == 'function' or kind == 'thread' then return kind end
+  return tostring(v)
+end
+for index, program in ipairs(programs) do
+  local env = {}
+  for k, v in pairs(_G) do env[k] = v end
+  env._G = env
+  env.out = function(...)
+    local texts = {}
+    for i = 1, select('#', ...) do texts[i] = show((select(i, ...))) end
+    io.write(table.concat(texts, ' '), '\\n')
+  end
+  local f, message = loadstring(program, '=p')
+  if not f then io.write('syntax: ', message, '\\n')
+  else
+    local ok, message = pcall(setfenv(f, env))
+    if not ok then io.write('error: ', type(message) == 'string' and message or type(message), '\\n') end
+  end
+  io.write('\\1\\n')
+end";
+
+#[test]
+fn generated_programs_behave_as_in_lua_5_1() {
+    let number = |name: &str, default: u64| std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default);
+    let oracle = std::env::var("ALMANDINE_LUA51").unwrap_or_else(|_| "lua5.1".to_owned());
+    if Command::new(&oracle).arg("-v").output().is_err() {
+        eprintln!("skipped: no {oracle}");
+        return;
+    }
+    let (seed, programs) = (number("ALMANDINE_LUA_SEED", 1), number("ALMANDINE_LUA_PROGRAMS", 2000));
+    let mut differences = 0;
+    for batch in 0..programs.div_ceil(BATCH) {
+        let first = seed + batch * BATCH;
+        let texts: Vec<String> = (first..first + BATCH).map(generate::program).collect();
+        let expected = run_oracle(&oracle, &texts, first);
+        for (index, (text, expected)) in texts.iter().zip(expected.split("\u{1}\n")).enumerate() {
+            // The globals of a program are its own.
+            let mut machine = common::machine(&MachineOptions { deprecated: true, ..MachineOptions::default() });
+            let slice = if index % 2 == 0 { u64::MAX } else { 7 };
+            let shown = common::show(&mut machine, text, slice);
+            if shown != expected {
+                differences += 1;
+                eprintln!("program {}:\n{text}\nis: {shown}\nought to be: {expected}\n", first + index as u64);
+                assert!(differences < 5, "too many differences");
+            }
+        }
+    }
+    assert_eq!(differences, 0);
+}
+
+fn run_oracle(oracle: &str, programs: &[String], first: u64) -> String {
+    let mut text = "programs = {\n".to_owned();
+    for program in programs {
+        writeln!(text, "[====[\n{program}]====],").expect("a string takes text");
+    }
+    text.push('}');
+    text.push_str(DRIVER);
+    let file: PathBuf = std::env::temp_dir().join(format!("almandine-lua-{}-{first}.lua", std::process::id()));
+    std::fs::write(&file, text).expect("the programs are written");
+    let output = Command::new(oracle).arg(&file).output().expect("the oracle runs");
+    std::fs::remove_file(&file).expect("the programs are removed");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
