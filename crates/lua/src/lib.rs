@@ -1,8 +1,8 @@
 //! Lua 5.1 for scripts inside of a server: shared prototypes, exact limits, suspension, no `unsafe`.
 //!
 //! **Is**: a compiler from text to immutable prototypes ([`compile`] gives an `Arc` of a [`Proto`] that all workers share), and a
-//! register machine that runs them ([`Machine`], one per worker) with Lua's library as far as Redis admits it. A run can be suspended
-//! between any two instructions, is limited in memory to the byte, and ends when the host says so, whatever the script catches.
+//! register machine that runs them ([`Machine`], one per worker) with Lua's library as far as Redis admits it. A run can be
+//! suspended between any two instructions, is limited in memory to the byte, and ends when the host says so, whatever the script catches.
 //!
 //! **Is not**: aware of Redis, its commands, files, clocks or threads. There is no loader of compiled code, no debug library and no
 //! finalizer. What a script may reach outside is the [`Host`]'s.
@@ -15,7 +15,7 @@
 //!
 //! **Start reading at**: [`compile`], then `vm/mod.rs` and `vm/execute.rs`.
 
-#![cfg_attr(not(test), deny(clippy::disallowed_methods))]
+#![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_types))]
 #![forbid(unsafe_code)]
 
 mod compiler;

@@ -420,14 +420,14 @@ pub(crate) fn collect(state: &mut State, code: &Code) {
     loop {
         heap.mark_all(&mut marker);
         let Some(thread) = marker.next_thread() else { break };
-        if let Some(other) = &mut state.coroutines[thread.0 as usize] {
+        if let Some(Some(other)) = state.coroutines.get_mut(thread.0 as usize) {
             let top = frame_top(other);
             other.stack[top..].fill(LuaValue::Nil);
             mark_coroutine(heap, &mut marker, other);
         }
     }
     for thread in heap.sweep(marker) {
-        if let Some(dead) = state.coroutines[thread.0 as usize].take() {
+        if let Some(dead) = state.coroutines.get_mut(thread.0 as usize).and_then(Option::take) {
             heap.memory.give(dead.stack.len() * size_of::<LuaValue>());
         }
     }
