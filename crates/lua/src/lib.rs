@@ -2,7 +2,8 @@
 //!
 //! **Is**: a compiler from text to immutable prototypes ([`compile`] gives an `Arc` of a [`Proto`] that all workers share), and a
 //! register machine that runs them ([`Machine`], one per worker) with Lua's library as far as Redis admits it. A run can be
-//! suspended between any two instructions, is limited in memory to the byte, and ends when the host says so, whatever the script catches.
+//! suspended between any two instructions, is limited in memory to the byte, and ends when the host says so, whatever the
+//! script catches.
 //!
 //! **Is not**: aware of Redis, its commands, files, clocks or threads. There is no loader of compiled code, no debug library and no
 //! finalizer. What a script may reach outside is the [`Host`]'s.
