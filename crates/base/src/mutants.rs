@@ -180,13 +180,20 @@ pub fn leaves_out(mutant: Mutant) -> bool {
 /// When it names none, or one that there is not.
 pub fn named() -> Result<&'static [Mutant], &'static str> {
     static NAMED: std::sync::OnceLock<Result<Vec<Mutant>, String>> = std::sync::OnceLock::new();
-    let read = || parse(&std::env::var("ALMANDINE_MUTANT").unwrap_or_default());
+    let read =
+        || Mutant::parse(&std::env::var("ALMANDINE_MUTANT").unwrap_or_default()).map_err(|e| format!("ALMANDINE_MUTANT: {e}"));
     NAMED.get_or_init(read).as_deref().map_err(String::as_str)
 }
 
-fn parse(names: &str) -> Result<Vec<Mutant>, String> {
-    let find = |name: &str| NAMES.iter().find(|(known, _)| *known == name).map(|(_, mutant)| *mutant);
-    names.split(',').map(|name| find(name).ok_or_else(|| format!("ALMANDINE_MUTANT: no step is named '{name}'"))).collect()
+impl Mutant {
+    /// The steps of these names, which have commas between them.
+    ///
+    /// # Errors
+    /// When it names none, or one that there is not.
+    pub fn parse(names: &str) -> Result<Vec<Self>, String> {
+        let find = |name: &str| NAMES.iter().find(|(known, _)| *known == name).map(|(_, mutant)| *mutant);
+        names.split(',').map(|name| find(name).ok_or_else(|| format!("no step is named '{name}'"))).collect()
+    }
 }
 
 /// Gives other threads the time in which a missing step does harm.
@@ -205,10 +212,10 @@ mod tests {
 
     #[test]
     fn steps_are_chosen_by_name() {
-        assert_eq!(parse("GateWait"), Ok(vec![Mutant::GateWait]));
-        assert_eq!(parse("EnterFence,GateWait"), Ok(vec![Mutant::EnterFence, Mutant::GateWait]));
+        assert_eq!(Mutant::parse("GateWait"), Ok(vec![Mutant::GateWait]));
+        assert_eq!(Mutant::parse("EnterFence,GateWait"), Ok(vec![Mutant::EnterFence, Mutant::GateWait]));
         for wrong in ["", "gatewait", "GateWait,", "GateWait EnterFence"] {
-            assert!(parse(wrong).is_err(), "{wrong}");
+            assert!(Mutant::parse(wrong).is_err(), "{wrong}");
         }
     }
 

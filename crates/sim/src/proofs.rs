@@ -1,5 +1,6 @@
 //! Proofs of `testkit` that run in a world: their clients are threads of one machine, the server is a node on another.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -45,6 +46,12 @@ impl Proof {
             Self::Transactions => "transactions",
             Self::Blocking => "blocking",
         }
+    }
+
+    /// The virtual time for which clients load the server, unless a run says otherwise. Histories of waiters take long to check.
+    #[must_use]
+    pub const fn duration(self) -> Duration {
+        Duration::from_millis(if matches!(self, Self::Blocking) { 60 } else { 300 })
     }
 
     /// Lets clients load the server for some virtual time, in a thread of the clients' machine. The check is made outside of the
@@ -97,6 +104,8 @@ fn blocking(server: &Simulated, seed: u64, duration: Duration) -> io::Result<Che
 pub struct Recorded {
     /// How the world ended.
     pub outcome: Outcome,
+    /// By name, what the network did.
+    pub happened: BTreeMap<&'static str, u64>,
     /// None when the clients have not come to their end.
     pub check: Option<Check>,
 }
@@ -117,8 +126,10 @@ impl Recorded {
 /// Runs a proof against a server with these settings for some virtual time, in a world of its own.
 pub fn run(proof: Proof, plan: &Plan, settings: &[&str], net: NetOptions, duration: Duration) -> Recorded {
     let recorded: Arc<Mutex<Option<Check>>> = Arc::default();
+    let mut network = None;
     let outcome = run::run(plan, |world| {
         world.net().set_options(net);
+        network = Some(Arc::clone(world.net()));
         let (server, clients) = (world.node(), world.node());
         drop(server::start(world, server, settings));
         let (seed, slot) = (plan.seed, Arc::clone(&recorded));
@@ -134,7 +145,8 @@ pub fn run(proof: Proof, plan: &Plan, settings: &[&str], net: NetOptions, durati
         drop(world.spawn(clients, "proof", drive));
     });
     let check = recorded.lock().unwrap_or_else(PoisonError::into_inner).take();
-    Recorded { outcome, check }
+    let happened = network.map(|net| net.faults()).unwrap_or_default();
+    Recorded { outcome, happened, check }
 }
 
 /// A client of a server that may be about to start.

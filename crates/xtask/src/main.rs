@@ -24,6 +24,7 @@ const USAGE: &str = "usage: cargo xtask <command>
                   run other people's clients, tools and frameworks against our server; --help shows more
   deb [--profile P]
                   build the Debian package target/deb/almandine_*.deb, of a release build unless told otherwise
+  sim [OPTION]... run seeds of the deterministic simulation; --help shows more
   tidy            check layers, headers, unsafe fences, invariants, lengths, paths, licences
   circles [crate] show which files of a crate need each other
   imports [crate] show how many imports there are between the files, and between the folders, of a crate
@@ -42,6 +43,7 @@ fn main() -> ExitCode {
         ["test", "--full"] => test::run(true),
         ["clients", words @ ..] => clients::run(words),
         ["redis-suite", words @ ..] => redis_suite::run(words),
+        ["sim", words @ ..] => sim(words),
         ["tidy"] => tidy::run(),
         ["circles", name @ ..] => show(|sources| tidy::circles::print(sources, name.first().unwrap_or(&""))),
         ["imports", name @ ..] => show(|sources| tidy::circles::print_imports(sources, name.first().unwrap_or(&""))),
@@ -67,4 +69,12 @@ fn show(report: impl FnOnce(&[tidy::source::Source])) -> bool {
         Err(e) => eprintln!("{e}"),
     }
     true
+}
+
+/// Builds the simulation and hands it the options.
+fn sim(options: &[&str]) -> bool {
+    let arguments = ["run", "--quiet", "--package", "almandine-sim", "--features", "sim", "--bin", "sim", "--"];
+    let mut cargo = std::process::Command::new(env!("CARGO"));
+    cargo.args(arguments).args(options).current_dir(root::root());
+    cargo.status().is_ok_and(|status| status.success())
 }
