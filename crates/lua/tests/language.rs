@@ -193,6 +193,16 @@ fn what_an_older_object_refers_to_survives_a_reset() {
 }
 
 #[test]
+fn bits_are_those_of_32_bit_integers() {
+    shows("out(bit.band(0xff, 0x0f), bit.bor(1, 2), bit.bxor(5, 1), bit.bnot(0), bit.tobit(0xffffffff))", "15 3 4 -1 -1");
+    shows(
+        "out(bit.lshift(1, 31), bit.rshift(-1, 28), bit.arshift(-8, 1), bit.rol(0x12345678, 8), bit.bswap(1))",
+        "-2147483648 15 -4 878082066 16777216",
+    );
+    shows("out(bit.tohex(255), bit.tohex(-1, 4), bit.tohex(255, -2), bit.tohex(0, -2147483648))", "000000ff ffff FF 00000000");
+}
+
+#[test]
 fn compiled_code_and_deep_nesting_are_refused() {
     shows("out(loadstring('\\27Lua'))", "nil [string \"\u{1b}Lua\"]: compiled chunks are not accepted");
     let nested = format!("return {}1{}", "(".repeat(300), ")".repeat(300));

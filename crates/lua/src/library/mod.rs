@@ -1,6 +1,7 @@
 //! The library: what a script finds among its globals, from a list of what is allowed.
 
 mod base;
+mod bit;
 mod coroutine;
 mod format;
 mod gsub;
@@ -45,6 +46,7 @@ pub(crate) fn entries(deprecated: bool) -> Vec<Entry> {
     add("table", table::FUNCTIONS);
     add("math", math::FUNCTIONS);
     add("os", math::OS);
+    add("bit", bit::FUNCTIONS);
     entries
 }
 
