@@ -28,13 +28,13 @@ enum Replacement {
 pub(super) fn gsub(context: &mut Context<'_>) -> Stepped {
     context.string(0)?;
     context.string(1)?;
+    let length = context.bytes(0).len() as i64;
+    let most = context.optional_integer(3, length + 1)?;
     match context.get(2) {
         LuaValue::Number(_) => context.string(2)?,
         LuaValue::String(_) | LuaValue::Table(_) | LuaValue::Function(_) | LuaValue::Native(_) => {}
         _ => return Err(context.argument_error(2, "string/function/table expected")),
     }
-    let length = context.bytes(0).len() as i64;
-    let most = context.optional_integer(3, length + 1)?;
     let state = Substitution { out: Vec::new(), at: 0, count: 0, most, matched: (0, 0) };
     go_on(Box::new(state), context)
 }
