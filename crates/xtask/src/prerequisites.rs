@@ -1,4 +1,4 @@
-//! What the tests need from the system: redis-server as the oracle, the clients, redis-py in a throwaway environment.
+//! What the tests need from the system: redis-server and Lua 5.1 as oracles, the clients, redis-py in a throwaway environment.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -14,6 +14,10 @@ pub(crate) fn install(root: &Path) -> Result<PathBuf, String> {
     }
     if !present("python3") {
         packages.extend(["python3", "python3-venv"]);
+    }
+    // It has no --version.
+    if Command::new("lua5.1").arg("-v").output().is_err() {
+        packages.push("lua5.1");
     }
     if !packages.is_empty() {
         apt_install(&packages)?;
