@@ -4,6 +4,7 @@
 //! background threads: everything here may block.
 
 use std::fs::{self, OpenOptions};
+use std::io::ErrorKind::{InvalidInput, PermissionDenied, ReadOnlyFilesystem, Unsupported};
 use std::io::{self, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -96,9 +97,22 @@ pub fn replace(file: impl AsRef<Path>, bytes: impl AsRef<[u8]>) -> io::Result<()
     written
 }
 
-/// Makes a directory and those above it that are missing.
+/// Makes a directory and those above it that are missing, and makes their names durable.
 pub fn make_directories(path: impl AsRef<Path>) -> io::Result<()> {
-    simulated!(|disk| disk.make_directories(path.as_ref()));
+    make_missing(path.as_ref())?;
+    // Also those that were there: an earlier process may have made them and crashed before this.
+    for directory in canonical(path)?.ancestors().skip(1) {
+        match sync_directory(directory) {
+            // What may not be read, or cannot be synced, was made by another program.
+            Err(error) if [PermissionDenied, InvalidInput, ReadOnlyFilesystem, Unsupported].contains(&error.kind()) => {}
+            synced => synced?,
+        }
+    }
+    Ok(())
+}
+
+fn make_missing(path: &Path) -> io::Result<()> {
+    simulated!(|disk| disk.make_directories(path));
     fs::create_dir_all(path)
 }
 

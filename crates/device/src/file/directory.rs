@@ -69,6 +69,8 @@ impl Directory {
                     removed.bytes += files::disk_bytes(&segment).unwrap_or(0);
                     remove_if_there(&segment)?;
                 }
+                // Before a segment can be one of another size.
+                sync_directory(&path)?;
                 write_format(&path, size, &options.label)?;
                 size
             }

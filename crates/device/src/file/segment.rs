@@ -66,6 +66,8 @@ impl Segment {
             return Err(io::Error::new(io::ErrorKind::InvalidData, text));
         }
         debug_assert!(state.stuck.is_empty() && state.writers == 0, "a segment is recovered before it is used");
+        // An earlier process may have crashed between a write and its sync.
+        self.dirty.store(true, Ordering::Release);
         Ok(state.held.bytes())
     }
 

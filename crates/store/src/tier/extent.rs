@@ -4,7 +4,8 @@
 //! long as the page that refers to it.
 //!
 //! It is a run of *pieces* of 256 KiB, the last of which may be shorter. Each begins with its length, its number and a
-//! checksum, so that neither writer nor reader has to have all of it in memory.
+//! checksum, so that neither writer nor reader has to have all of it in memory. The checksum covers the place, too: a device that
+//! writes a piece in place of another one gives no other value.
 
 use almandine_io::storage::BLOCK_BYTES;
 use rapidhash::v3::{RapidSecrets, rapidhash_v3_inline};
@@ -86,24 +87,27 @@ impl Extent {
         let bytes = rest.get(..u32::from_le_bytes([a, b, c, d]) as usize)?;
         // All but the last piece are full.
         let is_whole = number + 1 == self.pieces() || bytes.len() == PIECE_CONTENTS;
-        let is_right = is_whole && u32::from_le_bytes(*tag) == number as u32 && u64::from_le_bytes(*expected) == sum(bytes);
+        let sum = sum(bytes, self.piece(number).0 / BLOCK_BYTES as u64);
+        let is_right = is_whole && u32::from_le_bytes(*tag) == number as u32 && u64::from_le_bytes(*expected) == sum;
         is_right.then_some(bytes)
     }
 }
 
-fn sum(bytes: &[u8]) -> u64 {
+/// A checksum of the contents of a piece that begins with this block.
+fn sum(bytes: &[u8], block: u64) -> u64 {
     const SECRETS: RapidSecrets = RapidSecrets::seed(0xA1A4_D14E);
-    rapidhash_v3_inline::<true, false, false>(bytes, &SECRETS)
+    rapidhash_v3_inline::<true, false, false>(bytes, &SECRETS) ^ block.wrapping_mul(0x9E37_79B9_7F4A_7C15)
 }
 
-/// Makes a piece of `len` bytes of contents, which are in their place already. Returns how many bytes it takes.
-pub(super) fn seal(piece: &mut [u8], number: u32, len: usize) -> usize {
+/// Makes a piece of `len` bytes of contents, which are in their place already; it will begin with this block of the device. Returns
+/// how many bytes it takes.
+pub(super) fn seal(piece: &mut [u8], number: u32, len: usize, block: u64) -> usize {
     debug_assert!(len <= PIECE_CONTENTS, "INV-TIER-3: a piece is of bounded size");
     let end = HEAD_BYTES + len;
     let bytes = end.next_multiple_of(BLOCK_BYTES);
     piece[..4].copy_from_slice(&(len as u32).to_le_bytes());
     piece[4..8].copy_from_slice(&number.to_le_bytes());
-    let sum = sum(&piece[HEAD_BYTES..end]);
+    let sum = sum(&piece[HEAD_BYTES..end], block);
     piece[8..HEAD_BYTES].copy_from_slice(&sum.to_le_bytes());
     piece[end..bytes].fill(0);
     bytes

@@ -109,7 +109,7 @@ impl ExtentWriter {
     }
 
     fn close_piece(&mut self, tier: &Tier) -> io::Result<()> {
-        let bytes = seal(&mut self.buffer[self.filled..], self.run.pieces, self.run.len);
+        let bytes = seal(&mut self.buffer[self.filled..], self.run.pieces, self.run.len, self.run.first + self.run.blocks);
         let blocks = (bytes / BLOCK_BYTES) as u64;
         if self.run.blocks + blocks >= 1 << COUNT_BITS {
             self.abandon(tier);
@@ -235,6 +235,13 @@ mod tests {
                 }
             }
         }
+        let twice = [0, 1].map(|_| writer.put(&tier, b"same").unwrap());
+        writer.finish(&tier).unwrap();
+        let mut piece = Buffer::new(BLOCK_BYTES);
+        tier.storage.values.read(twice[0].offset(), &mut piece).unwrap();
+        assert_eq!(twice[0].contents(0, &piece), Some(&b"same"[..]));
+        assert_eq!(twice[1].contents(0, &piece), None, "INV-TIER-3: a piece of another extent, with the same contents");
+        tier.free_extents(twice.to_vec());
         let three = Extent::new(extents[9].offset() / BLOCK_BYTES as u64 + 64, 64);
         assert_eq!(read(&tier, three, None), None, "a piece belongs into its place");
         // In any order, and with a gap.
