@@ -121,6 +121,27 @@ fn a_lock_that_is_held_by_a_thread_that_waits_is_waited_for_in_virtual_time() {
     assert_eq!(times_s.unwrap(), 1 + 5);
 }
 
+/// A lock of the process: each simulation that runs at once waits for the others in real time, which none of them sees.
+#[test]
+fn simulations_that_share_a_lock_do_not_change_each_other() {
+    static SHARED: Mutex<u64> = Mutex::new(0);
+    let run = || {
+        simulate(7, busy(), || {
+            for _ in 0..300 {
+                let mut shared = lock(&SHARED);
+                *shared += 1;
+                std::thread::sleep(Duration::from_micros(10));
+                drop(shared);
+                thread::yield_now();
+            }
+        })
+    };
+    let runs: Vec<_> = (0..4).map(|_| std::thread::spawn(run)).map(|run| run.join()).collect();
+    let at_once: Vec<_> = (0..4).map(|_| std::thread::spawn(run)).collect();
+    let at_once: Vec<_> = at_once.into_iter().map(|run| run.join().unwrap()).collect();
+    assert!(at_once.iter().all(|(outcome, hash)| outcome.is_ok() && *hash == runs[0].as_ref().unwrap().1), "{at_once:?}");
+}
+
 #[test]
 fn a_wait_with_a_timeout_ends_when_it_is_notified_or_late() {
     let (waits_s, _) = simulate(1, busy(), || {

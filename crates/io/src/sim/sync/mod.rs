@@ -17,8 +17,14 @@ use std::sync::{LockResult, PoisonError, TryLockError, TryLockResult};
 use super::turn::{self, Place, Point};
 use super::wait_point::WaitPoint;
 
-/// Takes a lock: in virtual time when the caller is a simulated thread, else as the system does it.
-fn take<G>(unlocked: &WaitPoint, try_lock: impl Fn() -> TryLockResult<G>, lock: impl FnOnce() -> LockResult<G>) -> LockResult<G> {
+/// Takes a lock: in virtual time when the caller is a simulated thread, else as the system does it. `is_elsewhere` says whether a
+/// thread of no or another simulation has it: that one goes on by itself, in real time.
+fn take<G>(
+    unlocked: &WaitPoint,
+    is_elsewhere: impl Fn() -> bool,
+    try_lock: impl Fn() -> TryLockResult<G>,
+    lock: impl FnOnce() -> LockResult<G>,
+) -> LockResult<G> {
     const WHAT: &str = "waits for a lock";
     let place = turn::place();
     if place == Place::Outside {
@@ -29,6 +35,7 @@ fn take<G>(unlocked: &WaitPoint, try_lock: impl Fn() -> TryLockResult<G>, lock: 
         match try_lock() {
             Ok(guard) => return Ok(guard),
             Err(TryLockError::Poisoned(poisoned)) => return Err(poisoned),
+            Err(TryLockError::WouldBlock) if is_elsewhere() => return lock(),
             Err(TryLockError::WouldBlock) => match place {
                 Place::Thread if std::thread::panicking() => {
                     assert!(unlocked.wait_unwinding(WHAT), "threads that unwind wait for each other's locks");

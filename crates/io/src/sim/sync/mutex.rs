@@ -1,6 +1,7 @@
 //! A mutex.
 
 use std::ops::{Deref, DerefMut};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{LockResult, TryLockError, TryLockResult};
 
 use super::{map, take};
@@ -11,6 +12,8 @@ use crate::sim::wait_point::WaitPoint;
 #[derive(Debug, Default)]
 pub struct Mutex<T: ?Sized> {
     unlocked: WaitPoint,
+    /// The simulation of the thread that has it, by its address; 0 for none. A static of the process is of all simulations.
+    holder: AtomicUsize,
     system: std::sync::Mutex<T>,
 }
 
@@ -26,7 +29,7 @@ pub struct MutexGuard<'m, T: ?Sized> {
 impl<T> Mutex<T> {
     /// An unlocked mutex.
     pub const fn new(value: T) -> Self {
-        Self { unlocked: WaitPoint::new(), system: std::sync::Mutex::new(value) }
+        Self { unlocked: WaitPoint::new(), holder: AtomicUsize::new(0), system: std::sync::Mutex::new(value) }
     }
 
     /// What it protects.
@@ -44,7 +47,8 @@ impl<T: ?Sized> Mutex<T> {
     /// # Errors
     /// With the guard when a thread panicked under the lock.
     pub fn lock(&self) -> LockResult<MutexGuard<'_, T>> {
-        let taken = take(&self.unlocked, || self.system.try_lock(), || self.system.lock());
+        let is_elsewhere = || self.holder.load(Ordering::Relaxed) != turn::number();
+        let taken = take(&self.unlocked, is_elsewhere, || self.system.try_lock(), || self.system.lock());
         map(taken, |guard| self.guard(guard))
     }
 
@@ -70,6 +74,7 @@ impl<T: ?Sized> Mutex<T> {
     }
 
     pub(super) fn guard<'m>(&'m self, system: std::sync::MutexGuard<'m, T>) -> MutexGuard<'m, T> {
+        self.holder.store(turn::number(), Ordering::Relaxed);
         MutexGuard { system: Some(system), mutex: self }
     }
 }
@@ -77,13 +82,17 @@ impl<T: ?Sized> Mutex<T> {
 impl<'m, T: ?Sized> MutexGuard<'m, T> {
     /// The lock of the system, still locked.
     pub(super) fn into_system(mut self) -> Option<std::sync::MutexGuard<'m, T>> {
+        self.mutex.holder.store(0, Ordering::Relaxed);
         self.system.take()
     }
 }
 
 impl<T: ?Sized> Drop for MutexGuard<'_, T> {
     fn drop(&mut self) {
-        if self.system.take().is_some() {
+        if let Some(system) = self.system.take() {
+            // Before it is unlocked: the next thread that has it says so itself.
+            self.mutex.holder.store(0, Ordering::Relaxed);
+            drop(system);
             self.mutex.unlocked.notify_all();
         }
     }

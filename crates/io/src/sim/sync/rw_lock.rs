@@ -44,7 +44,7 @@ impl<T: ?Sized> RwLock<T> {
     /// # Errors
     /// With the guard when a thread panicked under the lock.
     pub fn read(&self) -> LockResult<RwLockReadGuard<'_, T>> {
-        let taken = take(&self.unlocked, || self.system.try_read(), || self.system.read());
+        let taken = take(&self.unlocked, || false, || self.system.try_read(), || self.system.read());
         map(taken, |guard| RwLockReadGuard { system: Some(guard), unlocked: &self.unlocked })
     }
 
@@ -53,7 +53,7 @@ impl<T: ?Sized> RwLock<T> {
     /// # Errors
     /// With the guard when a thread panicked under the lock.
     pub fn write(&self) -> LockResult<RwLockWriteGuard<'_, T>> {
-        let taken = take(&self.unlocked, || self.system.try_write(), || self.system.write());
+        let taken = take(&self.unlocked, || false, || self.system.try_write(), || self.system.write());
         map(taken, |guard| RwLockWriteGuard { system: Some(guard), unlocked: &self.unlocked })
     }
 }

@@ -432,6 +432,12 @@ pub fn place() -> Place {
     })
 }
 
+/// A number of the simulation in which the caller runs; 0 outside.
+#[must_use]
+pub fn number() -> usize {
+    CURRENT.with_borrow(|current| current.as_ref().map_or(0, |current| Arc::as_ptr(&current.turn).addr()))
+}
+
 /// The virtual time after some more of it. None for a time that does not come, and outside of a simulation.
 #[must_use]
 pub fn later_ns(time: Duration) -> Option<u64> {
