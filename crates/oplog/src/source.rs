@@ -1,0 +1,24 @@
+//! Where the log's writer gets units from: the rings of all threads, as closed cuts.
+
+/// A ring of a run: each thread that does units of work has one, and a second one for removals of the store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RingId(pub u16);
+
+/// What has been done and is not in the log's files yet.
+pub trait UnitSource: Send {
+    /// Raises the commit epoch, so that what was numbered before can be closed.
+    fn raise_epoch(&mut self);
+
+    /// The greatest commit epoch that is closed: each unit of it and of those before has been published.
+    fn closed_epoch(&mut self) -> u64;
+
+    /// Bytes of published units that were not released, of all epochs.
+    fn pending_bytes(&self) -> usize;
+
+    /// Gives the units that were published and not released, up to and with a closed epoch: those of a ring in the order of their
+    /// numbers, each [`unit`](crate::unit) whole, possibly in several slices of whole units for one ring.
+    fn units(&mut self, through: u64, each: &mut dyn FnMut(RingId, &[u8]));
+
+    /// Gives the room of those units back: they are in the files, as far as the mode of the log asks for it.
+    fn release(&mut self, through: u64);
+}
