@@ -11,6 +11,8 @@ use std::path::{Path, PathBuf};
 
 use crate::file::File;
 use crate::process;
+#[cfg(feature = "sim")]
+use crate::sim::disk::How;
 
 /// Where the caller runs in a simulation, the disk of its node does what is asked for.
 macro_rules! simulated {
@@ -49,6 +51,15 @@ pub fn write(path: impl AsRef<Path>, bytes: impl AsRef<[u8]>) -> io::Result<()> 
 pub fn create(path: impl AsRef<Path>) -> io::Result<File> {
     simulated!(|disk| disk.create(path.as_ref()).map(File::from));
     fs::File::create(path).map(File::from)
+}
+
+/// Opens a file that exists, for reading.
+///
+/// # Errors
+/// `NotFound` when there is none.
+pub fn open(path: impl AsRef<Path>) -> io::Result<File> {
+    simulated!(|disk| disk.identity(path.as_ref()).and_then(|_| disk.open(path.as_ref(), How::default())).map(File::from));
+    fs::File::open(path).map(File::from)
 }
 
 /// Opens a file for writing at its end, and makes it when it is missing.

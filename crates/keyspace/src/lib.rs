@@ -20,6 +20,7 @@ mod watch;
 pub use access::accessor::{Accessor, Key, KeyGroup};
 pub use access::databases::{Keyspace, Options};
 pub use access::destinations::Filled;
+pub use access::frequency;
 pub use access::plan::KeyPlan;
 pub use access::reader::{KeyHeat, Metadata, Reader};
 pub use access::unit::UnitOfWork;

@@ -8,10 +8,9 @@ use almandine_base::events::Classes;
 use almandine_command_spec::{Access, Arg, Category, CommandSpec, Traits};
 use almandine_config::choices::{EvictionPolicy, VersionCheck};
 use almandine_handler::{Command, CommandError, Handler, Options, Outcome, ReadCall, WriteCall, errors, number};
-use almandine_keyspace::Put;
+use almandine_keyspace::{Put, frequency};
 use almandine_rdb::value::footer::Leniency;
 
-use super::object::frequency_steps;
 use crate::payload;
 use crate::traits::{CHANGE, READ};
 
@@ -93,7 +92,7 @@ struct RestoreOptions {
     replace: bool,
     absolute: bool,
     idle_s: Option<i64>,
-    frequency: Option<i64>,
+    frequency: Option<u8>,
 }
 
 fn restore_options(call: &WriteCall<'_>) -> Result<RestoreOptions, CommandError> {
@@ -110,10 +109,8 @@ fn restore_options(call: &WriteCall<'_>) -> Result<RestoreOptions, CommandError>
                 }
             }
             o if o.is("FREQ") && restore.idle_s.is_none() => {
-                restore.frequency = Some(options.integer()?);
-                if !restore.frequency.is_some_and(|frequency| (0..=255).contains(&frequency)) {
-                    return Err(errors::generic::INVALID_FREQUENCY);
-                }
+                let frequency = u8::try_from(options.integer()?).map_err(|_| errors::generic::INVALID_FREQUENCY)?;
+                restore.frequency = Some(frequency);
             }
             _ => return Err(CommandError::Syntax),
         }
@@ -169,7 +166,7 @@ fn restore(call: &mut WriteCall<'_>) -> Outcome {
             call.keys.heat().set_idle_ms(key, idle_s.saturating_mul(1000));
         }
         if let Some(frequency) = options.frequency {
-            call.keys.heat().set_frequency(key, frequency_steps(frequency));
+            call.keys.heat().set_frequency(key, frequency::steps(frequency));
         }
         if before.is_some() {
             // The old value is removed first.

@@ -8,20 +8,12 @@ use almandine_keyspace::types::hash::Hashes;
 use almandine_keyspace::types::list::Lists;
 use almandine_keyspace::types::set::Sets;
 use almandine_keyspace::types::sorted_set::SortedSets;
-use almandine_keyspace::{Key, Kind, Metadata, Missing, Reader, Refusal};
+use almandine_keyspace::{Key, Kind, Metadata, Missing, Reader, Refusal, frequency};
 
 use crate::traits::READ;
 
 /// Longest string that Redis stores together with its object.
 const EMBEDDED_BYTES_MAX: usize = 44;
-/// The access frequency of a key that was just created, as in Redis, and what each of the seven steps above it adds.
-const FREQUENCY_INITIAL: i64 = 5;
-const FREQUENCY_STEP: i64 = 10;
-
-/// The step whose figure is nearest to an access frequency, and not above it.
-pub(super) fn frequency_steps(frequency: i64) -> u64 {
-    u64::try_from((frequency - FREQUENCY_INITIAL) / FREQUENCY_STEP).unwrap_or(0)
-}
 
 pub(super) const OBJECT: Command = Command {
     spec: CommandSpec {
@@ -140,7 +132,7 @@ pub(super) const FREQ: Command = Command {
         about_use(call, tracked, errors::generic::FREQUENCY_NOT_TRACKED, |call| {
             let key = call.key(2);
             let steps = call.keys.heat().frequency(key)?.unwrap_or(0);
-            Ok(FREQUENCY_INITIAL + FREQUENCY_STEP * i64::try_from(steps).unwrap_or(0))
+            Ok(frequency::of_steps(steps).into())
         })
     }),
 };

@@ -5,6 +5,7 @@ use almandine_config::Settings;
 use almandine_datatypes::packed::FieldEntry;
 use almandine_handler::{Stop, WriteCall};
 use almandine_keyspace::types::hash::{HashLimits, HashMut, Hashes};
+use almandine_recovery::put::ValueLimits;
 use almandine_resp::Reply;
 
 /// What most specs of the family have in common.
@@ -21,8 +22,7 @@ pub(super) fn reply_value(reply: &mut Reply<'_>, entry: Option<FieldEntry<'_>>) 
 /// How large a hash may be that OBJECT ENCODING names a listpack.
 #[must_use]
 pub(crate) fn limits(settings: &Settings) -> HashLimits {
-    let size = |limit: u64| usize::try_from(limit).unwrap_or(usize::MAX);
-    HashLimits { entries: size(settings.values.hash_entries_max), value: size(settings.values.hash_value_bytes_max) }
+    ValueLimits::of(settings).hash
 }
 
 /// The first key as a hash to be changed.

@@ -26,7 +26,6 @@ use almandine_keyspace::types::hash::{HashMut, Hashes};
 
 use crate::look::look;
 use crate::traits::{CHANGE, READ, WRITE};
-pub(crate) use access::limits;
 use access::{HASH, change, reply_value};
 pub(crate) use scan::hscan;
 

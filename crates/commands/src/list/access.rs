@@ -5,6 +5,7 @@ use almandine_command_spec::{CommandSpec, Group};
 use almandine_config::Settings;
 use almandine_handler::{CommandError, Stop, Word, WriteCall};
 use almandine_keyspace::types::list::{End, ListLimits, ListMut, Lists};
+use almandine_recovery::put::ValueLimits;
 
 /// What most specs of the family have in common.
 pub(super) const LIST: CommandSpec = CommandSpec { since: "1.0.0", group: Group::List, ..CommandSpec::BLANK };
@@ -12,7 +13,7 @@ pub(super) const LIST: CommandSpec = CommandSpec { since: "1.0.0", group: Group:
 /// How large a node of a list may be: `list-max-listpack-size`.
 #[must_use]
 pub(crate) fn limits(settings: &Settings) -> ListLimits {
-    ListLimits::new(settings.values.list_node_size)
+    ValueLimits::of(settings).list
 }
 
 /// The first key as a list to be changed.

@@ -1,12 +1,8 @@
 //! Payloads of lists.
 
-use almandine_config::Settings;
 use almandine_datatypes::list::{ListEncoding, ListLimits};
-use almandine_handler::{Stop, errors};
+use almandine_keyspace::Refusal;
 use almandine_keyspace::types::list;
-use almandine_keyspace::types::list::Lists;
-use almandine_keyspace::{Key, Put, Refusal, Writer};
-use almandine_rdb::value::list::List;
 use almandine_rdb::value::{self, footer};
 
 /// `list-max-listpack-size` of what has one node, and of what has several, as Redis has it unless it is configured.
@@ -25,13 +21,4 @@ pub(super) fn payload(list: &list::List<'_>) -> Result<Vec<u8>, Refusal> {
     }
     footer::seal(&mut payload, footer::VERSION_REDIS_7_0);
     Ok(payload)
-}
-
-/// Makes a list the value of a key.
-pub(super) fn put(keys: &mut Writer<'_>, key: Key<'_>, list: &List<'_>, put: Put, settings: &Settings) -> Result<(), Stop> {
-    let mut new = keys.new_value::<Lists>(crate::list::limits(settings));
-    for element in list.elements() {
-        new.push(&element.map_err(|_| errors::generic::DUMP_MALFORMED)?)?;
-    }
-    Ok(keys.put_value::<Lists>(key, new, put)?)
 }

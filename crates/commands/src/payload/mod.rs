@@ -20,6 +20,7 @@ use almandine_keyspace::{Key, Kind, Put, Reader, Refusal, Writer};
 use almandine_rdb::types;
 use almandine_rdb::value::AnyValue;
 use almandine_rdb::value::footer::{self, Leniency};
+use almandine_recovery::put::{PutError, ValueLimits};
 
 /// Bytes of a payload beside its value: the type byte and the footer.
 pub const ENVELOPE_BYTES: usize = 11;
@@ -116,17 +117,10 @@ pub fn expanded_len(payload: &[u8]) -> usize {
 /// # Errors
 /// When the payload is malformed, or the store is full; then nothing has changed.
 pub fn put(keys: &mut Writer<'_>, key: Key<'_>, value: AnyValue<'_>, put: Put, settings: &Settings) -> Result<(), Stop> {
-    match value {
-        AnyValue::String(value) => Ok(keys.upsert_owned(key, value, put)?),
-        AnyValue::Hash(hash) => hash::put(keys, key, &hash, put, settings),
-        AnyValue::List(list) => list::put(keys, key, &list, put, settings),
-        AnyValue::Set(set) => set::put(keys, key, &set, put, settings),
-        AnyValue::SortedSet(set) => sorted_set::put(keys, key, &set, put, settings),
-        AnyValue::Stream(stream) => {
-            let mut new = keys.new_value::<Streams>(());
-            new.take(*stream);
-            Ok(keys.put_value(key, new, put)?)
-        }
+    match almandine_recovery::put::put(keys, key, value, put, &ValueLimits::of(settings)) {
+        Ok(_) => Ok(()),
+        Err(PutError::Malformed) => Err(errors::generic::DUMP_MALFORMED.into()),
+        Err(PutError::Refused(refusal)) => Err(refusal.into()),
     }
 }
 

@@ -1,12 +1,10 @@
 //! Payloads of sets.
 
-use almandine_config::Settings;
 use almandine_datatypes::packed::Member;
 use almandine_datatypes::set::SetEncoding;
-use almandine_handler::{Stop, errors};
-use almandine_keyspace::{Key, Put, Refusal, Writer, types};
+use almandine_keyspace::{Refusal, types};
 use almandine_rdb::value::footer;
-use almandine_rdb::value::set::{self, Set, SetForm};
+use almandine_rdb::value::set::{self, SetForm};
 
 /// The payload of a set. What is a listpack is written as a table, which all servers read, and which those that have such
 /// listpacks make one of again.
@@ -17,13 +15,4 @@ pub(super) fn payload(of: &types::set::Set<'_>) -> Result<Vec<u8>, Refusal> {
     let form = set::write(form, members.iter().map(|member| &**member), &mut payload);
     footer::seal(&mut payload, form.version());
     Ok(payload)
-}
-
-/// Makes a set the value of a key.
-pub(super) fn put(keys: &mut Writer<'_>, key: Key<'_>, set: &Set<'_>, put: Put, settings: &Settings) -> Result<(), Stop> {
-    let mut new = keys.new_set(crate::set::limits(settings));
-    for member in set.members() {
-        new.add(&member.map_err(|_| errors::generic::DUMP_MALFORMED)?)?;
-    }
-    Ok(keys.put_set(key, new, put)?)
 }

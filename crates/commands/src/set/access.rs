@@ -8,6 +8,7 @@ use almandine_handler::call::{KeyAccess, KeyCall};
 use almandine_handler::{Stop, WriteCall};
 use almandine_keyspace::types::Frozen;
 use almandine_keyspace::types::set::{SetLimits, SetMut, Sets};
+use almandine_recovery::put::ValueLimits;
 
 /// What most specs of the family have in common.
 pub(super) const SET: CommandSpec = CommandSpec { since: "1.0.0", group: Group::Set, ..CommandSpec::BLANK };
@@ -15,13 +16,7 @@ pub(super) const SET: CommandSpec = CommandSpec { since: "1.0.0", group: Group::
 /// How large a set may be that OBJECT ENCODING names an intset or a listpack.
 #[must_use]
 pub(crate) fn limits(settings: &Settings) -> SetLimits {
-    let size = |limit: u64| usize::try_from(limit).unwrap_or(usize::MAX);
-    let values = &settings.values;
-    SetLimits {
-        integers: size(values.set_integers_max),
-        entries: size(values.set_entries_max),
-        value: size(values.set_value_bytes_max),
-    }
+    ValueLimits::of(settings).set
 }
 
 /// The first key as a set to be changed.

@@ -5,6 +5,7 @@ use almandine_command_spec::{CommandSpec, Group};
 use almandine_config::Settings;
 use almandine_handler::{Stop, WriteCall};
 use almandine_keyspace::types::sorted_set::{Scored, SortedSetLimits, SortedSetMut, SortedSets};
+use almandine_recovery::put::ValueLimits;
 use almandine_resp::reply::write_header;
 use almandine_resp::{ProtocolVersion, Reply, number};
 
@@ -14,8 +15,7 @@ pub(super) const SORTED_SET: CommandSpec = CommandSpec { since: "1.2.0", group: 
 /// How large a sorted set may be that OBJECT ENCODING names a listpack.
 #[must_use]
 pub fn limits(settings: &Settings) -> SortedSetLimits {
-    let size = |limit: u64| usize::try_from(limit).unwrap_or(usize::MAX);
-    SortedSetLimits { entries: size(settings.values.zset_entries_max), value: size(settings.values.zset_value_bytes_max) }
+    ValueLimits::of(settings).sorted_set
 }
 
 /// The first key as a sorted set to be changed.

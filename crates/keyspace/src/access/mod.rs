@@ -5,6 +5,7 @@
 pub(crate) mod accessor;
 pub(crate) mod databases;
 pub(crate) mod destinations;
+pub mod frequency;
 pub(crate) mod namespaces;
 pub(crate) mod plan;
 pub(crate) mod reader;

@@ -117,6 +117,13 @@ impl UnitOfWork<'_> {
         true
     }
 
+    /// Reads from the device, at once and outside the epoch, what look-ups have missed; the batch has it then. For a thread that
+    /// may wait, between two units.
+    pub fn fetch_missed(&mut self) {
+        debug_assert!(!self.accessor.in_unit(), "INV-LATCH-2: a latch is never held across I/O");
+        self.accessor.leave_epoch_for(Accessor::read_wanted);
+    }
+
     /// Whether a key of the unit is known to exist. Looking is no use of it.
     pub fn exists(&mut self, db: u16, key: &[u8]) -> bool {
         let mut reader = self.accessor.reader(db);

@@ -1,0 +1,28 @@
+//! A file as the stream of its bytes.
+
+use std::io::{self, Read};
+
+use almandine_io::file::File;
+
+/// Reads a file from its beginning on.
+#[derive(Debug)]
+pub struct FileInput {
+    file: File,
+    offset: u64,
+}
+
+impl FileInput {
+    /// From the first byte.
+    #[must_use]
+    pub fn new(file: File) -> Self {
+        Self { file, offset: 0 }
+    }
+}
+
+impl Read for FileInput {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let count = self.file.read_at(buffer, self.offset)?;
+        self.offset += count as u64;
+        Ok(count)
+    }
+}
