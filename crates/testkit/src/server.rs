@@ -129,26 +129,8 @@ impl Server {
         let number = STARTED.fetch_add(1, Ordering::Relaxed);
         let directory = std::env::temp_dir().join(format!("almandine-test-{}-{number}", std::process::id()));
         fs::create_dir_all(&directory).map_err(|e| e.to_string())?;
-        let log = File::create(directory.join("log")).map_err(|e| e.to_string())?;
         let port = free_port().map_err(|e| e.to_string())?;
-        // A configuration file comes before all flags.
-        let (file, flags): (&[&str], &[&str]) = match flags {
-            [file, flags @ ..] if !file.starts_with('-') => (&[file], flags),
-            flags => (&[], flags),
-        };
-        let child = program
-            .command()
-            .args(file)
-            .args(["--port", &port.to_string(), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--daemonize", "no"])
-            .arg("--dir")
-            .arg(&directory)
-            .args(flags.iter().map(|flag| flag.replace("{dir}", &directory.to_string_lossy())))
-            .envs(environment.iter().map(|(name, value)| (name, value)))
-            .stdin(Stdio::null())
-            .stdout(log.try_clone().map_err(|e| e.to_string())?)
-            .stderr(log)
-            .spawn()
-            .map_err(|e| format!("{e} (is it installed and built? see docs/HACKING.md)"))?;
+        let child = spawn(program, flags, environment, (&directory, port))?;
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
         let flags = flags.iter().map(|&flag| flag.to_owned()).collect();
         let environment = environment.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect();
@@ -157,15 +139,45 @@ impl Server {
         Ok(server)
     }
 
+    /// Kills the process as kill -9 does, and waits until it is gone.
+    ///
+    /// # Panics
+    /// When it has ended by itself before.
+    pub fn kill(&mut self) {
+        assert_eq!(self.exit_status(), None, "the server ended by itself; its log:\n{}", self.log());
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+
+    /// Starts the program again in its directory, with its flags, on its port, and waits until it answers.
+    ///
+    /// # Panics
+    /// When it does not.
+    pub fn start_again(&mut self) {
+        let flags: Vec<&str> = self.flags.iter().map(String::as_str).collect();
+        let environment: Vec<_> = self.environment.iter().map(|(name, value)| (name.as_str(), value.clone())).collect();
+        let started = spawn(&self.program, &flags, &environment, (&self.directory, self.address.port()));
+        let ready = started.and_then(|child| {
+            self.child = child;
+            self.await_ready()
+        });
+        ready.unwrap_or_else(|reason| panic!("the server did not start again: {reason}; its log:\n{}", self.log()));
+    }
+
     fn await_ready(&mut self) -> Result<(), String> {
         let deadline = Instant::now() + START_TIMEOUT;
         loop {
             if let Some(status) = self.exit_status() {
                 return Err(format!("it ended with {status}"));
             }
-            // Any reply will do: with a password the first one is an error.
+            // Any reply will do but that it loads: with a password the first one is an error.
+            let is_ready = |value: &Value| match value {
+                Value::Closed => false,
+                Value::Error(text) => !text.starts_with(b"LOADING"),
+                _ => true,
+            };
             if let Ok(mut client) = Client::connect(self.address)
-                && matches!(client.call(&["PING"]), Ok(value) if value != Value::Closed)
+                && client.call(&["PING"]).is_ok_and(|value| is_ready(&value))
             {
                 // The server has forgotten this client before a test counts clients.
                 client.end();
@@ -314,6 +326,33 @@ impl Drop for Server {
         let _ = self.child.wait();
         let _ = fs::remove_dir_all(&self.directory);
     }
+}
+
+/// Starts a process in a directory, on a port. Its log goes on where it ended.
+fn spawn(
+    program: &Program,
+    flags: &[&str],
+    environment: &[(&str, String)],
+    (directory, port): (&Path, u16),
+) -> Result<Child, String> {
+    let log = File::options().create(true).append(true).open(directory.join("log")).map_err(|e| e.to_string())?;
+    // A configuration file comes before all flags.
+    let (file, flags): (&[&str], &[&str]) = match flags {
+        [file, flags @ ..] if !file.starts_with('-') => (&[file], flags),
+        flags => (&[], flags),
+    };
+    let mut command = program.command();
+    command
+        .args(file)
+        .args(["--port", &port.to_string(), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--daemonize", "no"])
+        .arg("--dir")
+        .arg(directory)
+        .args(flags.iter().map(|flag| flag.replace("{dir}", &directory.to_string_lossy())))
+        .envs(environment.iter().map(|(name, value)| (name, value)))
+        .stdin(Stdio::null())
+        .stdout(log.try_clone().map_err(|e| e.to_string())?)
+        .stderr(log);
+    command.spawn().map_err(|e| format!("{e} (is it installed and built? see docs/HACKING.md)"))
 }
 
 fn free_port() -> io::Result<u16> {

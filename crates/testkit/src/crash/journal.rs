@@ -1,0 +1,55 @@
+//! One client: it writes until its connection ends, and notes what it has sent and what was acknowledged.
+
+use std::net::SocketAddr;
+
+use super::commands::{Command, Generator};
+use crate::{Client, Value};
+
+/// Commands of one life of the server at most, so that a check stays short.
+const COMMANDS_MAX: usize = 6_000;
+/// Commands in flight at most.
+const DEPTH_MAX: usize = 24;
+
+/// What a client has done in one life of the server.
+#[derive(Debug, Default)]
+pub struct Journal {
+    /// All that was sent, in order.
+    pub sent: Vec<Command>,
+    /// How many of the first were acknowledged: all of their replies came.
+    pub acknowledged: usize,
+}
+
+/// Writes until the connection ends, or as much as a check takes.
+pub(super) fn write(address: SocketAddr, generator: &mut Generator) -> Journal {
+    let mut journal = Journal::default();
+    let Ok(mut client) = Client::connect(address) else { return journal };
+    let select = client.call(&["SELECT", &generator.db().to_string()]);
+    if !matches!(select, Ok(Value::Simple(_))) {
+        return journal;
+    }
+    let mut wire = Vec::new();
+    while journal.sent.len() < COMMANDS_MAX {
+        wire.clear();
+        let first = journal.sent.len();
+        for _ in 0..generator.depth(DEPTH_MAX) {
+            let command = generator.next_command();
+            command.encode(&mut wire);
+            journal.sent.push(command);
+        }
+        if client.send_raw(&wire).is_err() {
+            return journal;
+        }
+        for at in first..journal.sent.len() {
+            for _ in 0..journal.sent[at].replies() {
+                match client.receive() {
+                    Ok(Value::Closed) | Err(_) => return journal,
+                    Ok(_) => {}
+                }
+            }
+            journal.acknowledged = at + 1;
+        }
+    }
+    // The rest of this life is silence.
+    while matches!(client.receive(), Ok(value) if value != Value::Closed) {}
+    journal
+}
