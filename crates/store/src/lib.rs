@@ -81,8 +81,8 @@ pub use record::key::{GlanceId, Key, ReadyKey};
 pub use record::put::Put;
 pub use record::{Kind, fits_inline};
 pub use session::{
-    Ahead, Cold, Concerns, Expected, Heat, Keys, Need, Notes, ObjectMut, Occupied, Pair, Plan, ReadyKeys, Scanned, Session, Slot,
-    Staging, Vacant, View,
+    Ahead, Cold, Concerns, ElementsMut, Expected, Heat, Keys, Need, Notes, Occupied, Pair, Plan, ReadyKeys, Scanned, Session, Slot,
+    Staging, Told, Vacant, View,
 };
 pub use settings::Settings;
 pub use shared::consumers::Consumer;

@@ -25,7 +25,10 @@ pub(crate) enum Unit {
 pub struct Accessor {
     pub(crate) keyspace: Arc<Keyspace>,
     pub(crate) session: Session,
+    /// A packed value that is being changed.
     pub(crate) scratch: Vec<u8>,
+    /// What is done to it, as effects have it.
+    pub(crate) edits: Vec<u8>,
     pub(crate) hashes: Vec<u64>,
     /// Of each hash of a unit, whether its key may be written.
     pub(crate) modes: Vec<bool>,
@@ -122,6 +125,7 @@ impl Accessor {
             keyspace,
             session,
             scratch: Vec::with_capacity(4096),
+            edits: Vec::new(),
             hashes: Vec::with_capacity(64),
             modes: Vec::new(),
             unit: Unit::Command,

@@ -31,14 +31,14 @@ impl Writer<'_> {
                 for field in elements(expired) {
                     hash.remove(field)?;
                 }
-                hash.commit()
+                hash.commit_in_form()
             }
             Kind::SortedSet => {
                 let mut set = self.write_as::<SortedSets>(key, SortedSets::UNLIMITED)?;
                 for member in elements(expired) {
                     set.remove(member)?;
                 }
-                set.commit()
+                set.commit_in_form()
             }
             _ => Err(Refusal::WrongKind),
         }

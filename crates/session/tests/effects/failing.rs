@@ -5,17 +5,10 @@
 
 use std::collections::BTreeSet;
 
-use almandine_base::Output;
-use almandine_io::clock;
 use almandine_keyspace::limit_allocations;
-use almandine_net::Service;
-use almandine_session::WorkerService;
 use almandine_testkit::effects;
-use almandine_testkit::random::Random;
 
-use crate::compare;
-use crate::copy::Copy;
-use crate::rig::Rig;
+use crate::copied::Copied;
 
 const DOCUMENT: &str = include_str!("../../../../docs/effects.md");
 
@@ -47,56 +40,6 @@ const LARGE: &[&str] = &[
 const EMPTIED_MAX: usize = 1000;
 /// Allocations that no example needs.
 const ENOUGH: u64 = 1000;
-
-/// A worker with one client and a copy of what it does.
-struct Copied {
-    rig: Rig,
-    service: WorkerService,
-    connection: <WorkerService as Service>::Connection,
-    out: Output,
-    copy: Copy,
-    replayed: usize,
-    /// How often all databases were emptied.
-    emptied: usize,
-}
-
-impl Copied {
-    fn new() -> Self {
-        let rig = Rig::new();
-        rig.keyspace.listeners().note_effects(true);
-        let (copy, (service, connection)) = (Copy::new(rig.generations()), rig.open(0));
-        Self { rig, service, connection, out: Output::new(), copy, replayed: 0, emptied: 0 }
-    }
-
-    /// Sends commands; whether the answers have errors of memory.
-    fn send(&mut self, commands: &[Vec<Vec<u8>>]) -> bool {
-        let mut input = Vec::new();
-        for words in commands {
-            input.extend_from_slice(format!("*{}\r\n", words.len()).as_bytes());
-            for word in words {
-                input.extend_from_slice(format!("${}\r\n", word.len()).as_bytes());
-                input.extend_from_slice(word);
-                input.extend_from_slice(b"\r\n");
-            }
-        }
-        self.out.clear();
-        while self.service.receive(&mut self.connection, &input, &mut self.out).consumed == 0 {
-            let limit = limit_allocations(None);
-            self.rig.keyspace.maintain(clock::unix_ms());
-            limit_allocations(limit);
-        }
-        self.out.bytes.windows(5).any(|answer| answer == b"-OOM ")
-    }
-
-    /// The effects so far lead to the keys that there are.
-    fn check(&mut self) {
-        let (len, now_ms, expected) = self.rig.cut();
-        let new = self.rig.kept()[self.replayed..len].to_vec();
-        self.replayed = len;
-        self.copy.replay_all(&new, &mut Random::new(1));
-        compare(&expected, &self.copy.contents(now_ms));
-    }
-}
 
 fn words(text: &str) -> Vec<Vec<Vec<u8>>> {
     let long = |word: &[u8]| -> Option<Vec<u8>> {

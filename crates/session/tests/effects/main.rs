@@ -6,12 +6,14 @@
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
 mod commands;
+mod copied;
 mod copy;
 #[cfg(debug_assertions)]
 mod failing;
 mod kept;
 mod rig;
 mod seen;
+mod told;
 
 use std::collections::BTreeMap;
 #[cfg(feature = "mutants")]
@@ -123,9 +125,9 @@ fn a_copy_and_later_effects_are_the_keys(seed: u64) {
     });
 }
 
-/// Without the names of encodings, which a copy that is filled member by member finds anew.
+/// Without forms and names of encodings, which a copy that is filled member by member finds anew.
 fn unnamed(mut contents: Contents) -> Contents {
-    contents.values_mut().for_each(Seen::without_name);
+    contents.values_mut().for_each(Seen::without_form);
     contents
 }
 

@@ -18,6 +18,8 @@ use almandine_keyspace::{Accessor, Body, Effect, Kind, Metadata, Put};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Seen {
     content: Content,
+    /// The bytes of what is packed; none of an object.
+    packed: Vec<u8>,
     expiry_ms: Option<i64>,
     etag: Option<u64>,
 }
@@ -38,8 +40,9 @@ enum Content {
 }
 
 impl Seen {
-    /// Without the name of the encoding, which a copy that is filled element by element finds anew.
-    pub(crate) fn without_name(&mut self) {
+    /// Without its form and the name of its encoding, which a copy that is filled element by element finds anew.
+    pub(crate) fn without_form(&mut self) {
+        self.packed.clear();
         if let Content::Set(_, name) | Content::List(_, name) = &mut self.content {
             *name = "";
         }
@@ -54,7 +57,8 @@ pub(crate) fn contents(accessor: &mut Accessor, dbs: &[u16], now_ms: i64) -> Con
     accessor.begin_batch(now_ms);
     for &db in dbs {
         for key in keys(accessor, db) {
-            if let Some(seen) = seen(accessor, db, &key).0 {
+            if let Some(mut seen) = seen(accessor, db, &key).0 {
+                seen.packed = accessor.writer(db).copy(db, &key).unwrap().unwrap().bytes().to_vec();
                 all.insert((db, key), seen);
             }
         }
@@ -118,7 +122,7 @@ pub(crate) fn seen(accessor: &mut Accessor, db: u16, name: &[u8]) -> (Option<See
             .unwrap(),
         Kind::String => Some(Content::String(reader.read(key).unwrap().unwrap().to_vec())),
     };
-    (content.map(|content| Seen { content, expiry_ms, etag }), sequence)
+    (content.map(|content| Seen { content, packed: Vec::new(), expiry_ms, etag }), sequence)
 }
 
 /// Gives a key that value.

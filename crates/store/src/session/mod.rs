@@ -27,7 +27,7 @@ mod view;
 pub use batch::Session;
 pub use blocking::ready_keys::ReadyKeys;
 pub use cold::{Cold, Need, Staging};
-pub use entry::{ObjectMut, Occupied, Pair, Slot, Vacant};
+pub use entry::{ElementsMut, Occupied, Pair, Slot, Told, Vacant};
 pub use heat::Heat;
 pub use notes::{Concerns, Notes};
 pub use plan::Plan;

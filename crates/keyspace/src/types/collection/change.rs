@@ -35,6 +35,8 @@ impl Writer<'_> {
         let mut value = self.write_as::<C>(key, C::UNLIMITED)?;
         while let Some(edit) = C::Edit::take(&mut edits) {
             C::replay(&mut value, edit)?;
+            // The change of an encoding alone counts for nothing, and is one.
+            value.draft.changed(0);
         }
         value.commit()
     }
@@ -72,7 +74,7 @@ impl<C: Collection> ValueMut<'_, C> {
         self.draft.now()
     }
 
-    /// Notes an edit of an object in the store, where effects are wanted.
+    /// Notes an edit of the value that was there, where effects are wanted.
     #[inline]
     pub(in crate::types) fn note(&mut self, edit: C::Edit<'_>) {
         self.draft.note(|out| edit.push(out));
@@ -95,5 +97,13 @@ impl<C: Collection> ValueMut<'_, C> {
     /// When the store is full; then a packed value is as it was.
     pub fn commit(self) -> Result<(), Refusal> {
         self.draft.commit()
+    }
+
+    /// As [`ValueMut::commit`], but an object stays one, however small it is.
+    ///
+    /// # Errors
+    /// As for [`ValueMut::commit`].
+    pub(in crate::types) fn commit_in_form(self) -> Result<(), Refusal> {
+        self.draft.commit_in_form()
     }
 }

@@ -4,10 +4,13 @@ use std::any::Any;
 use std::sync::Arc;
 
 use almandine_datatypes::hash::Placement;
-use almandine_store::{Concerns, Full, HeapValue, Occupied, Put, Slot, fits_inline};
+use almandine_store::{Concerns, Full, HeapValue, Occupied, Put, Slot, Told, fits_inline};
 
 use super::{Collection, Contents, Editable, downcast};
 use crate::{Accessor, Key, Refusal, Writer};
+
+/// Bytes of edits for which an accessor keeps its memory.
+const EDITS_KEPT: usize = 64 * 1024;
 
 /// A value to be changed, under its latch. A key that is absent is an empty one. Of a value that is packed nothing is stored before
 /// [`Draft::commit`]. An object changes at once: a draft that is dropped instead, because its command fails behind a change,
@@ -24,8 +27,8 @@ pub(in crate::types) struct Draft<'w, C: Collection> {
     changed: bool,
     /// Changes, as Redis counts them.
     counted: i64,
-    /// What is done to the object in the store, if a consumer wants effects.
-    edits: Option<Vec<u8>>,
+    /// What is done to the value that was there, if a consumer wants effects.
+    edits: Option<&'w mut Vec<u8>>,
     /// The object in the store has changes that are not told yet.
     uncommitted: bool,
     /// Nothing is there now that a waiter waits for.
@@ -46,7 +49,7 @@ impl Writer<'_> {
         let now = self.now_ms().max(0) as u64;
         let accessor = &mut *self.accessor;
         let placement = accessor.keyspace.types.placement;
-        let Accessor { session, scratch, .. } = accessor;
+        let Accessor { session, scratch, edits: noted, .. } = accessor;
         scratch.clear();
         let mut slot = session.entry(key)?.expire_elements();
         let (mut stored, mut due, mut edits) = (false, None, None);
@@ -56,7 +59,11 @@ impl Writer<'_> {
             }
             due = entry.next_due();
             stored = entry.object().is_some();
-            edits = (stored && entry.object_mut().wants_edits()).then(Vec::new);
+            if entry.elements_mut().wants_edits() {
+                noted.clear();
+                noted.shrink_to(EDITS_KEPT);
+                edits = Some(noted);
+            }
             if !stored {
                 scratch.extend_from_slice(entry.value());
             }
@@ -106,7 +113,7 @@ impl<C: Collection> Editable<C> for Draft<'_, C> {
             return Ok(change(fresh));
         }
         let Some(Slot::Occupied(entry)) = &mut self.slot else { return Err(Refusal::Full) };
-        let changed = entry.object_mut().change(|object| (object as &mut dyn Any).downcast_mut::<C::Object>().map(change))?;
+        let changed = entry.elements_mut().change(|object| (object as &mut dyn Any).downcast_mut::<C::Object>().map(change))?;
         self.uncommitted = true;
         changed.ok_or(Refusal::WrongKind)
     }
@@ -128,7 +135,7 @@ impl<C: Collection> Draft<'_, C> {
         self.due.is_some_and(|due| due <= self.now as i64)
     }
 
-    /// Whether a consumer wants to know what is done to the object in the store.
+    /// Whether a consumer wants to know what is done to the value that was there.
     pub(in crate::types) fn is_noted(&self) -> bool {
         self.edits.is_some()
     }
@@ -138,7 +145,7 @@ impl<C: Collection> Draft<'_, C> {
         self.uncommitted = self.changed && self.stored;
     }
 
-    /// Notes what is done to an object in the store, where a consumer wants effects: `write` appends an edit.
+    /// Notes what is done to the value that was there, where a consumer wants effects: `write` appends an edit.
     #[inline]
     pub(in crate::types) fn note(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
         if let Some(edits) = &mut self.edits {
@@ -178,10 +185,18 @@ impl<C: Collection> Draft<'_, C> {
     /// # Errors
     /// When the store is full; then a packed value is as it was.
     pub(in crate::types) fn commit(mut self) -> Result<(), Refusal> {
-        self.store_changes()
+        self.store_changes(true)
     }
 
-    fn store_changes(&mut self) -> Result<(), Refusal> {
+    /// As [`Draft::commit`], but an object stays one, however small it is: so it does where elements expire.
+    ///
+    /// # Errors
+    /// As for [`Draft::commit`].
+    pub(in crate::types) fn commit_in_form(mut self) -> Result<(), Refusal> {
+        self.store_changes(false)
+    }
+
+    fn store_changes(&mut self, packs: bool) -> Result<(), Refusal> {
         self.uncommitted = false;
         if !self.changed {
             return Ok(());
@@ -199,8 +214,8 @@ impl<C: Collection> Draft<'_, C> {
             }
             Slot::Vacant(_) if is_gone => return Ok(()),
             Slot::Occupied(entry) if self.stored => {
-                let edits = self.edits.take().unwrap_or_default();
-                return commit_object::<C>(entry, self.packed, self.due, &edits, self.concerns);
+                let out = packs.then_some(&mut *self.packed);
+                return commit_object::<C>(entry, out, self.due, self.edits.as_deref(), self.concerns);
             }
             Slot::Occupied(entry) => {
                 let put = Put { edited: false, ..entry.put() };
@@ -208,7 +223,7 @@ impl<C: Collection> Draft<'_, C> {
             }
             vacant @ Slot::Vacant(_) => (vacant, Put::default()),
         };
-        Ok(store::<C>(slot, self.packed, self.fresh.take(), self.placement, put)?)
+        Ok(store::<C>(slot, self.packed, self.fresh.take(), self.placement, put, told(self.edits.as_deref()))?)
     }
 
     #[cold]
@@ -218,7 +233,7 @@ impl<C: Collection> Draft<'_, C> {
         if !self.changed {
             self.changed(1);
         }
-        let stored = self.store_changes();
+        let stored = self.store_changes(true);
         debug_assert!(stored.is_ok(), "INV-CHANGE-1: a change of an object in the store needs no room to be told");
     }
 }
@@ -232,13 +247,20 @@ impl<C: Collection> Drop for Draft<'_, C> {
     }
 }
 
-/// Makes a value that is no object in the store yet that of a key.
+/// Edits tell a change where they are noted, else the whole value.
+#[inline]
+fn told(edits: Option<&Vec<u8>>) -> Told<'_> {
+    edits.map_or(Told::Whole, |edits| Told::Edits(edits))
+}
+
+/// Makes a value that is no object in the store yet that of a key. `told`: how, if the key was there.
 pub(super) fn store<C: Collection>(
     slot: Slot<'_>,
     packed: &[u8],
     mut object: Option<Box<C::Object>>,
     placement: Placement,
     put: Put,
+    told: Told<'_>,
 ) -> Result<(), Full> {
     let key_len = match &slot {
         Slot::Occupied(entry) => entry.key().bytes.len(),
@@ -249,29 +271,30 @@ pub(super) fn store<C: Collection>(
     }
     let object = object.map(|object| Arc::new(HeapValue::object(object)));
     match (slot, object) {
-        (Slot::Occupied(mut entry), None) => entry.replace(C::KIND, packed, put),
-        (Slot::Occupied(mut entry), Some(object)) => entry.replace_shared(C::KIND, object, put),
+        (Slot::Occupied(mut entry), None) => entry.elements_mut().replace(C::KIND, packed, put, told),
+        (Slot::Occupied(mut entry), Some(object)) => entry.elements_mut().replace_shared(C::KIND, object, put, told),
         (Slot::Vacant(entry), None) => entry.insert(C::KIND, packed, put),
         (Slot::Vacant(entry), Some(object)) => entry.insert_shared(C::KIND, object, put),
     }
 }
 
-/// Says that an object has changed, or packs it when it has become small.
+/// Says that an object has changed, or packs it when it has become small and there are bytes to pack it in.
 fn commit_object<C: Collection>(
     mut entry: Occupied<'_>,
-    out: &mut Vec<u8>,
+    out: Option<&mut Vec<u8>>,
     due: Option<i64>,
-    edits: &[u8],
+    edits: Option<&Vec<u8>>,
     concerns: Concerns,
 ) -> Result<(), Refusal> {
-    out.clear();
-    let packed = match entry.object().and_then(downcast::<C>) {
-        Some(object) => C::pack(object, out)? && fits_inline(entry.key().bytes.len(), out.len()),
-        None => false,
-    };
-    if packed && entry.replace(C::KIND, out, entry.put()).is_ok() {
-        return Ok(());
+    if let Some(out) = out
+        && let Some(object) = entry.object().and_then(downcast::<C>)
+    {
+        out.clear();
+        let (packed, put) = (C::pack(object, out)? && fits_inline(entry.key().bytes.len(), out.len()), entry.put());
+        if packed && entry.elements_mut().replace(C::KIND, out, put, told(edits)).is_ok() {
+            return Ok(());
+        }
     }
-    entry.object_mut().changed(due, edits, concerns);
+    entry.elements_mut().changed(due, edits.map_or(&[], Vec::as_slice), concerns);
     Ok(())
 }

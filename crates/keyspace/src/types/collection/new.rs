@@ -2,7 +2,7 @@
 
 use almandine_base::object::Object;
 use almandine_datatypes::hash::Placement;
-use almandine_store::Put;
+use almandine_store::{Put, Told};
 
 use super::draft::store;
 use super::{Collection, Contents, Editable};
@@ -33,7 +33,7 @@ impl Writer<'_> {
         debug_assert!(!C::EMPTY_IS_ABSENT || !new.is_empty(), "a value without elements is no key");
         let key = self.current(key);
         let slot = self.accessor.session.entry_to_replace(key)?;
-        Ok(store::<C>(slot, &new.packed, new.object, new.placement, put)?)
+        Ok(store::<C>(slot, &new.packed, new.object, new.placement, put, Told::Whole)?)
     }
 }
 

@@ -13,34 +13,34 @@ pub enum HashEdit<'e> {
     SetEncoding(HashEncoding),
 }
 
+/// The field has no expiry from then on, the one that it has, or another one.
 const SET: u8 = 0;
-const SET_DUE: u8 = 1;
-const REMOVE: u8 = 2;
-const SET_ENCODING: u8 = 3;
-/// Times that are none: those of fields are below 2^48.
-const NEVER: u64 = 1 << 48;
-const KEEP: u64 = NEVER + 1;
+const SET_KEEP: u8 = 1;
+const SET_AT: u8 = 2;
+const SET_DUE: u8 = 3;
+const PERSIST: u8 = 4;
+const REMOVE: u8 = 5;
+const SET_ENCODING: u8 = 6;
 
 impl<'e> EditBytes<'e> for HashEdit<'e> {
     fn push(self, out: &mut Vec<u8>) {
         match self {
             Self::Set { field, value, due } => {
-                out.push(SET);
+                out.push(match due {
+                    Due::Never => SET,
+                    Due::Keep => SET_KEEP,
+                    Due::At(_) => SET_AT,
+                });
                 push_bytes(out, field);
                 push_bytes(out, value);
-                push_number(
-                    out,
-                    match due {
-                        Due::Keep => KEEP,
-                        Due::Never => NEVER,
-                        Due::At(at) => at,
-                    },
-                );
+                if let Due::At(at) = due {
+                    push_number(out, at);
+                }
             }
             Self::SetDue { field, due } => {
-                out.push(SET_DUE);
+                out.push(if due.is_some() { SET_DUE } else { PERSIST });
                 push_bytes(out, field);
-                push_number(out, due.unwrap_or(NEVER));
+                due.into_iter().for_each(|due| push_number(out, due));
             }
             Self::Remove { field } => {
                 out.push(REMOVE);
@@ -51,20 +51,19 @@ impl<'e> EditBytes<'e> for HashEdit<'e> {
     }
 
     fn take(edits: &mut &'e [u8]) -> Option<Self> {
-        match take_byte(edits)? {
-            SET => {
+        let number = take_byte(edits)?;
+        match number {
+            SET | SET_KEEP | SET_AT => {
                 let (field, value) = (take_bytes(edits)?, take_bytes(edits)?);
-                let due = match take_number(edits)? {
-                    KEEP => Due::Keep,
-                    NEVER => Due::Never,
-                    at => Due::At(at),
+                let due = match number {
+                    SET => Due::Never,
+                    SET_KEEP => Due::Keep,
+                    _ => Due::At(take_number(edits)?),
                 };
                 Some(HashEdit::Set { field, value, due })
             }
-            SET_DUE => {
-                let field = take_bytes(edits)?;
-                Some(HashEdit::SetDue { field, due: Some(take_number(edits)?).filter(|due| *due != NEVER) })
-            }
+            SET_DUE => Some(HashEdit::SetDue { field: take_bytes(edits)?, due: Some(take_number(edits)?) }),
+            PERSIST => Some(HashEdit::SetDue { field: take_bytes(edits)?, due: None }),
             REMOVE => Some(HashEdit::Remove { field: take_bytes(edits)? }),
             SET_ENCODING => {
                 let number = take_byte(edits)?;

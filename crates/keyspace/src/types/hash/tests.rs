@@ -3,7 +3,7 @@
 use super::{Hash, HashLimits};
 use crate::types::hash::Hashes;
 use crate::types::testing::{batch_at as batch, keyspace};
-use crate::{Accessor, Refusal};
+use crate::{Accessor, Body, Effect, Refusal};
 use almandine_datatypes::packed::Due;
 use almandine_store::Put;
 use std::collections::BTreeMap;
@@ -94,6 +94,48 @@ fn fields_that_are_updated_read_and_visited_together_are_those_of_a_map() {
         }
         assert!(model.len() > 300, "{} fields", model.len());
     }
+}
+
+/// A small value that lay on the device is told whole, so that doing it again reads nothing there; all else by its edit.
+#[test]
+fn a_small_hash_from_the_device_is_told_whole() {
+    let keyspace = keyspace(true);
+    let mut accessor = keyspace.accessor().expect("an accessor");
+    let fields =
+        |count: usize| (0..count).map(|at| (format!("f{at}").into_bytes(), vec![b'v'; 30], Due::Never)).collect::<Vec<_>>();
+    set(&mut accessor, 0, b"small", &fields(20));
+    set(&mut accessor, 0, b"large", &fields(60));
+    keyspace.listeners().note_effects(true);
+    for (cold, small) in [(false, "edit"), (true, "value"), (false, "edit")] {
+        if cold {
+            assert!(keyspace.store.empty_memory(Duration::from_secs(20)));
+        }
+        for (key, expected) in [(&b"small"[..], small), (b"large", "edit")] {
+            assert_eq!(told_of_set(&mut accessor, key), [expected], "cold: {cold}");
+        }
+    }
+}
+
+/// How the effects of setting a field are told.
+fn told_of_set(accessor: &mut Accessor, key: &[u8]) -> Vec<&'static str> {
+    let mut told = Vec::new();
+    batch(accessor, 0, |accessor| {
+        let mut writer = accessor.writer(0);
+        let key = writer.key(key);
+        let mut hash = writer.write_as::<Hashes>(key, LIMITS)?;
+        hash.set(b"f1", b"w", Due::Never)?;
+        hash.commit()?;
+        drop(writer);
+        accessor.changes().drain_effects(|change| {
+            told.push(match change.effect {
+                Some(Effect::Set { value: Body::Bytes(_), .. }) => "value",
+                Some(Effect::Edit { .. }) => "edit",
+                other => panic!("{other:?}"),
+            });
+        });
+        Ok(())
+    });
+    told
 }
 
 /// A small generator, so that a failure repeats.

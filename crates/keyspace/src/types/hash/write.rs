@@ -156,8 +156,8 @@ impl HashMut<'_> {
         }
         if let Contents::Object(_) = self.draft.contents() {
             self.draft.change(|object| object.set_due(field, due))??;
-            self.note(HashEdit::SetDue { field, due });
         }
+        self.note(HashEdit::SetDue { field, due });
         if due.is_some() {
             self.raise_encoding(HashEncoding::ListPackEx)?;
         }
@@ -181,11 +181,10 @@ impl HashMut<'_> {
             let edit = PackedHash::new(packed).remove(field).map(|(edit, _)| edit);
             edit.inspect(|edit| edit.apply(packed)).is_some()
         } else {
-            let removed = self.draft.change(|object| object.remove(field))??;
-            self.note(HashEdit::Remove { field });
-            removed
+            self.draft.change(|object| object.remove(field))??
         };
         if removed {
+            self.note(HashEdit::Remove { field });
             self.draft.changed(0);
         }
         Ok(removed)

@@ -117,13 +117,11 @@ impl SetMut<'_> {
             if !PackedSet::remove(packed, member) {
                 return Ok(false);
             }
-        } else {
-            if !self.draft.change(|object| object.remove(member))?? {
-                self.draft.refused();
-                return Ok(false);
-            }
-            self.note(SetEdit::Remove(member));
+        } else if !self.draft.change(|object| object.remove(member))?? {
+            self.draft.refused();
+            return Ok(false);
         }
+        self.note(SetEdit::Remove(member));
         self.draft.changed(1);
         Ok(true)
     }
@@ -168,11 +166,9 @@ impl SetMut<'_> {
         }
         match self.draft.packed_mut() {
             Some(packed) => PackedSet::set_encoding(packed, encoding),
-            None => {
-                self.draft.change(|object| object.set_encoding(encoding))?;
-                self.note(SetEdit::SetEncoding(encoding));
-            }
+            None => self.draft.change(|object| object.set_encoding(encoding))?,
         }
+        self.note(SetEdit::SetEncoding(encoding));
         Ok(())
     }
 }

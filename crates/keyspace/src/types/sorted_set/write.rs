@@ -141,11 +141,10 @@ impl SortedSetMut<'_> {
         let removed = if let Some(packed) = self.draft.packed_mut() {
             PackedSortedSet::remove(packed, member)
         } else {
-            let removed = self.draft.change(|object| object.remove(member))??;
-            self.note(SortedSetEdit::Remove { member });
-            removed
+            self.draft.change(|object| object.remove(member))??
         };
         if removed.is_some() {
+            self.note(SortedSetEdit::Remove { member });
             self.draft.changed(0);
         }
         Ok(removed)

@@ -1,10 +1,11 @@
-//! Collections under their exclusive latch: changing an object, and the times at which elements expire.
+//! Collections under their exclusive latch: changing an object, replacing what is packed, and the times at which elements expire.
 
 use super::{Act, Guard, Occupied, Payload, Slot};
 use crate::changes::events::Event;
 use crate::changes::push_element;
 use crate::full::Full;
-use crate::record::heap;
+use crate::record::heap::{self, SharedValue};
+use crate::record::put::Put;
 use crate::record::{Header, Kind};
 use crate::session::notes::Concerns;
 use crate::shared::consumers::Consumer;
@@ -12,6 +13,31 @@ use almandine_base::object::Object;
 
 /// Elements of an object that are removed under one latch.
 const ELEMENTS_PER_STEP: usize = 256;
+/// Bytes of a value up to which an edit of one that lay on the device is told by the whole value, so that doing it again reads
+/// nothing there.
+const TOLD_WHOLE_BYTES: usize = 1024;
+
+/// How a change of a packed collection is told where effects are wanted. Elements are in the words of the type; where the whole
+/// value is no longer than they are it is told instead, since that needs nothing of what was there.
+#[derive(Clone, Copy, Debug)]
+pub enum Told<'e> {
+    /// By the value that it is now.
+    Whole,
+    /// By what was done to its elements.
+    Edits(&'e [u8]),
+    /// By the elements that have expired.
+    Expired(&'e [u8]),
+}
+
+impl Told<'_> {
+    /// Bytes of elements; none where the whole value is told anyway.
+    fn len(self) -> Option<usize> {
+        match self {
+            Told::Whole => None,
+            Told::Edits(elements) | Told::Expired(elements) => Some(elements.len()),
+        }
+    }
+}
 
 impl Occupied<'_> {
     /// The object that the value is; None: it lies in the record.
@@ -39,14 +65,14 @@ impl Occupied<'_> {
     }
 }
 
-/// The object that a value is, to be changed.
-pub struct ObjectMut<'e, 's> {
+/// The elements of a collection, to be changed: of an object in place, of a packed one by another value in its stead.
+pub struct ElementsMut<'e, 's> {
     entry: &'e mut Occupied<'s>,
 }
 
-impl ObjectMut<'_, '_> {
-    /// Changes the object, or a snapshot of it that becomes the value when another thread reads it. [`ObjectMut::changed`] follows
-    /// the last change.
+impl ElementsMut<'_, '_> {
+    /// Changes the object, or a snapshot of it that becomes the value when another thread reads it. [`ElementsMut::changed`]
+    /// follows the last change.
     ///
     /// # Errors
     /// When the store is full, or the value is no object; then nothing has changed.
@@ -69,14 +95,14 @@ impl ObjectMut<'_, '_> {
     }
 
     /// Whether what is done to elements has to be told.
+    #[inline]
     #[must_use]
-    pub fn wants_edits(self) -> bool {
-        debug_assert_ne!(self.entry.kind(), Kind::String, "INV-EFFECT-1: only collections are told by their elements");
+    pub fn wants_edits(&self) -> bool {
         self.entry.guard.store.consumers.wanted() & Consumer::Effects as u32 != 0
     }
 
     /// Says that the object has changed, which had this [`Occupied::next_due`] before. `edits` say what was done, in the words
-    /// of its type, if that [is wanted](ObjectMut::wants_edits). `concerns`: which clients hear of it.
+    /// of its type, if that [is wanted](ElementsMut::wants_edits). `concerns`: which clients hear of it.
     pub fn changed(self, due: Option<i64>, edits: &[u8], concerns: Concerns) {
         let entry = self.entry;
         debug_assert!(entry.object().is_some(), "a value in its record changes as a whole");
@@ -84,13 +110,67 @@ impl ObjectMut<'_, '_> {
         let kind = entry.kind();
         entry.guard.say_changed(Act::Edit(kind, edits, concerns));
     }
+
+    /// Replaces the value, whatever it was, by a packed one.
+    ///
+    /// # Errors
+    /// When the store is full; then nothing has changed.
+    #[inline]
+    pub fn replace(self, kind: Kind, packed: &[u8], put: Put, told: Told<'_>) -> Result<(), Full> {
+        debug_assert!(self.entry.guard.fits_inline(packed.len()), "a packed collection is in its record");
+        let due = self.entry.next_due();
+        let entry = self.entry;
+        let told = if entry.tells_whole(packed.len(), told) { Told::Whole } else { told };
+        entry.replace_bytes(kind, packed, put)?;
+        entry.say_told(kind, told);
+        entry.announce_elements(due);
+        Ok(())
+    }
+
+    /// Replaces the value, whatever it was, by an object, which is not copied.
+    ///
+    /// # Errors
+    /// When the store is full; then nothing has changed.
+    pub fn replace_shared(self, kind: Kind, object: SharedValue, put: Put, told: Told<'_>) -> Result<(), Full> {
+        let due = self.entry.next_due();
+        let entry = self.entry;
+        entry.guard.count_heap(&object);
+        entry.move_to_new(kind, Payload::Heap(object), put, 0)?;
+        entry.say_told(kind, told);
+        entry.announce_elements(due);
+        Ok(())
+    }
+}
+
+impl Occupied<'_> {
+    /// Whether a change of the elements, which becomes a packed value of `len` bytes, is told by that.
+    #[inline]
+    fn tells_whole(&self, len: usize, told: Told<'_>) -> bool {
+        let Some(elements) = told.len() else { return true };
+        let was_cold = || self.is_staged() || self.header.has(Header::CACHED);
+        elements >= len || len <= TOLD_WHOLE_BYTES && was_cold()
+    }
+
+    #[inline]
+    fn say_told(&mut self, kind: Kind, told: Told<'_>) {
+        debug_assert_eq!(self.kind(), kind, "INV-EFFECT-1: elements are told in the words of the value's type");
+        debug_assert!(
+            told.len().is_none_or(|elements| elements == 0 || self.elements_mut().wants_edits()),
+            "INV-EFFECT-1: what nobody wants to know is not gathered"
+        );
+        self.guard.say_changed(match told {
+            Told::Whole => Act::Set(self.record, self.header),
+            Told::Edits(edits) => Act::Edit(kind, edits, Concerns::All),
+            Told::Expired(elements) => Act::Expire(kind, elements),
+        });
+    }
 }
 
 impl<'s> Occupied<'s> {
-    /// The object that the value is, to be changed.
+    /// The elements of the collection that the value is, to be changed.
     #[inline]
-    pub fn object_mut(&mut self) -> ObjectMut<'_, 's> {
-        ObjectMut { entry: self }
+    pub fn elements_mut(&mut self) -> ElementsMut<'_, 's> {
+        ElementsMut { entry: self }
     }
 
     /// Removes elements that are due at `now`, a bounded number of them. What is left is filed anew; a value without elements goes.
@@ -131,8 +211,8 @@ impl<'s> Occupied<'s> {
 
     /// Returns how many elements are left. Those that go are appended to `expired` if a consumer wants them.
     fn expire_in_object(&mut self, now: u64, expired: &mut Vec<u8>) -> Result<usize, Full> {
-        let wanted = self.object_mut().wants_edits() || self.guard.store.tells_events();
-        let left = self.object_mut().change(|object| {
+        let wanted = self.elements_mut().wants_edits() || self.guard.store.tells_events();
+        let left = self.elements_mut().change(|object| {
             // What is not in memory is met again by the next notice.
             let _ = object.expire(now, ELEMENTS_PER_STEP, &mut |element| {
                 if wanted {
@@ -152,7 +232,7 @@ impl<'s> Occupied<'s> {
     fn expire_packed(&mut self, now: u64, expired: &mut Vec<u8>) -> Result<usize, Full> {
         let Some(types) = &self.guard.store.options.types else { return Err(Full) };
         let mut packed = Vec::with_capacity(self.value().len());
-        let wanted = self.guard.store.tells_events();
+        let wanted = self.elements_mut().wants_edits() || self.guard.store.tells_events();
         let left = types.expire(self.kind(), self.value(), now, &mut packed, &mut |element| {
             if wanted {
                 push_element(expired, element);
@@ -160,7 +240,8 @@ impl<'s> Occupied<'s> {
         });
         if left != 0 {
             let (kind, put) = (self.kind(), self.put());
-            self.replace(kind, &packed, put)?;
+            let told = if self.elements_mut().wants_edits() { Told::Expired(expired) } else { Told::Whole };
+            self.elements_mut().replace(kind, &packed, put, told)?;
         }
         Ok(left)
     }

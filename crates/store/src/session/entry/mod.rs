@@ -8,7 +8,7 @@ mod elements;
 mod occupied;
 mod prepared;
 
-pub use elements::ObjectMut;
+pub use elements::{ElementsMut, Told};
 pub use prepared::Pair;
 
 use super::allocate::{allocate, release_heap_value};

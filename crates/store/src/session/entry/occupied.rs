@@ -1,6 +1,6 @@
 //! What can be done with a key that has a record: its state, replacing it, changing it in place, removing it.
 
-use super::{Occupied, Payload, Put, Vacant, Written, zeroes};
+use super::{Occupied, Payload, Put, Told, Vacant, Written, zeroes};
 use crate::counters::add;
 use crate::full::Full;
 use crate::record::heap::{self, HeapValue, SharedValue};
@@ -83,22 +83,23 @@ impl<'s> Occupied<'s> {
     /// When the store is full; then nothing has changed.
     #[inline]
     pub fn replace(&mut self, kind: Kind, value: &[u8], put: Put) -> Result<(), Full> {
-        debug_assert!(kind == Kind::String || self.guard.fits_inline(value.len()), "a packed collection is in its record");
-        let due = if kind == Kind::String { None } else { self.next_due() };
-        if !self.replace_in_place(kind, value, put) {
-            let payload = self.guard.payload(value);
-            self.replace_payload(kind, payload, put)?;
-        }
         if kind != Kind::String {
-            self.announce_elements(due);
+            return self.elements_mut().replace(kind, value, put, Told::Whole);
         }
+        self.replace_bytes(kind, value, put)?;
+        self.guard.say_changed(Act::Set(self.record, self.header));
         Ok(())
     }
 
+    /// Makes bytes the value, in place if they fit. The change is still to be told.
     #[inline]
-    fn replace_in_place(&mut self, kind: Kind, value: &[u8], put: Put) -> bool {
-        let words = self.words_in_place(kind, value.len(), put);
-        words.inspect(|&words| self.write_in_place(value, put, words)).is_some()
+    pub(super) fn replace_bytes(&mut self, kind: Kind, value: &[u8], put: Put) -> Result<(), Full> {
+        if let Some(words) = self.words_in_place(kind, value.len(), put) {
+            self.write_in_place(value, put, words);
+            return Ok(());
+        }
+        let payload = self.guard.payload(value);
+        self.move_to_new(kind, payload, put, 0)
     }
 
     /// How many words the record has with another value in it. None when it cannot be changed so in place.
@@ -114,7 +115,8 @@ impl<'s> Occupied<'s> {
         (words <= header.units()).then_some(words)
     }
 
-    /// Writes another value into a record that has been found to hold it ([`Occupied::words_in_place`]) in this epoch.
+    /// Writes another value into a record that has been found to hold it ([`Occupied::words_in_place`]) in this epoch. The change
+    /// is still to be told.
     #[inline]
     pub(super) fn write_in_place(&mut self, value: &[u8], put: Put, words: usize) {
         let header = self.header;
@@ -140,7 +142,6 @@ impl<'s> Occupied<'s> {
         self.header = trim(self.guard.store, self.guard.local, self.address(), self.record, changed, words.max(2));
         add(&self.guard.store.thread(self.guard.local).updates_in_place, 1);
         self.note_expiry(before, put.expiry_ms);
-        self.guard.say_changed(Act::Set(self.record, self.header));
     }
 
     fn note_expiry(&mut self, before: Option<i64>, after: Option<i64>) {
@@ -153,13 +154,6 @@ impl<'s> Occupied<'s> {
             self.guard.count_live(0, i64::from(after.is_some()) - i64::from(before.is_some()));
             self.guard.announce(before, after);
         }
-    }
-
-    /// Writes a new record with another value.
-    fn replace_payload(&mut self, kind: Kind, payload: Payload<'_>, put: Put) -> Result<(), Full> {
-        self.move_to_new(kind, payload, put, 0)?;
-        self.guard.say_changed(Act::Set(self.record, self.header));
-        Ok(())
     }
 
     /// Writes a new record and points the entry to it.
@@ -222,11 +216,7 @@ impl<'s> Occupied<'s> {
         if kind == Kind::String && self.guard.fits_inline(value.as_ref().as_ref().len()) {
             return self.replace(kind, value.as_ref().as_ref(), put);
         }
-        self.guard.count_heap(&value);
-        let due = self.next_due();
-        self.replace_payload(kind, Payload::Heap(value), put)?;
-        self.announce_elements(due);
-        Ok(())
+        self.elements_mut().replace_shared(kind, value, put, Told::Whole)
     }
 
     /// Sets or removes the expiry.

@@ -166,6 +166,8 @@ impl Session {
             Step::InPlace(old, words) => {
                 if let Some(mut occupied) = self.occupied(pair, old) {
                     occupied.write_in_place(pair.value, pair.put(), *words);
+                    let (record, header) = (occupied.record, occupied.header);
+                    occupied.guard.say_changed(Act::Set(record, header));
                 }
             }
             Step::Move(old, written) => {

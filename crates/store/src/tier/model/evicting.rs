@@ -97,8 +97,8 @@ struct Ways {
 
 static WAYS: Ways = Ways { in_place: Count::new(0), copied: Count::new(0), staged: Count::new(0), reused: Count::new(0) };
 
-/// An upsert: in place (`Occupied::replace_in_place`), or by a new record (`replace_payload`) instead of one in memory or, if
-/// that is cold, of a staged one. `reusing`: the session holds a freed piece of the page, and `FreeSpace::take` asks whether
+/// An upsert (`Occupied::replace_bytes`): in place, or by a new record instead of one in memory or, if that is cold, of a staged
+/// one. `reusing`: the session holds a freed piece of the page, and `FreeSpace::take` asks whether
 /// that is still open.
 fn overwrite(rig: &Rig, participant: &Participant, reusing: bool, fault: Option<Fault>) {
     let early = rig.log.is_mutable(RECORD);
