@@ -18,11 +18,11 @@ const fn because(text: &'static str, parameters: &'static [&'static str]) -> Rea
 pub(crate) const REASONS: &[Reason] = &[
     because("There are no snapshots and no append-only file yet; the check and the start warn of `save`, and `appendonly yes` \
              is refused.", &[
-        "save", "dbfilename", "rdbcompression", "rdbchecksum", "rdb-del-sync-files", "rdb-save-incremental-fsync",
+        "save", "rdbcompression", "rdb-del-sync-files", "rdb-save-incremental-fsync",
         "rdb-key-save-delay", "stop-writes-on-bgsave-error", "appendonly", "appendfilename", "appenddirname", "appendfsync",
         "no-appendfsync-on-rewrite", "auto-aof-rewrite-percentage", "auto-aof-rewrite-min-size", "aof-load-truncated",
         "aof-use-rdb-preamble", "aof-timestamp-enabled", "aof-rewrite-incremental-fsync", "aof-disable-auto-gc",
-        "aof-load-corrupt-tail-max-size", "loading-process-events-interval-bytes", "key-load-delay", "aof_rewrite_cpulist",
+        "aof-load-corrupt-tail-max-size", "loading-process-events-interval-bytes", "aof_rewrite_cpulist",
         "bgsave_cpulist", "import-mode",
     ]),
     because("There is no replication yet; `replicaof` and `min-replicas-to-write` are refused.", &[

@@ -52,6 +52,8 @@ flags! {
     SELECTS = 18;
     /// May put a value to a key of another database, which [`crate::database::other_key`] finds.
     OTHER_DATABASE = 19;
+    /// Refused while data is loaded.
+    NOT_LOADING = 20;
     /// Some arguments are channels, which users may not be permitted.
     CHANNELS = 24;
 }

@@ -252,6 +252,7 @@ fn flags_of(command: &Command, shape: &Shape) -> Flags {
         (traits.element_last && matches!(shape.layout, Layout::One(_)), Flags::ELEMENT_LAST),
         (traits.publishes || traits.subscribes || traits.subscribes_patterns, Flags::CHANNELS),
         (traits.all_keyspace || !traits.selects && matches!(command.run, Handler::Admin(_)), Flags::ANY_KEY),
+        (!traits.loading, Flags::NOT_LOADING),
         (traits.selects, Flags::SELECTS),
         (traits.database_option || traits.database_last, Flags::OTHER_DATABASE),
     ]

@@ -20,6 +20,7 @@ use crate::observe::monitor::MonitorFeed;
 use crate::observe::slowlog::CommandLogs;
 use crate::observe::statistics::Statistics;
 use crate::pause::Pause;
+use crate::persistence::Persistence;
 use crate::pubsub::PubSub;
 use crate::shutdown::Shutdown;
 use crate::tracking::Tracking;
@@ -38,6 +39,7 @@ pub struct Build {
 }
 
 /// One running server.
+// reason: a field for each thing that the sessions share.
 pub struct Instance {
     /// The configuration.
     pub config: Config,
@@ -65,6 +67,8 @@ pub struct Instance {
     pub latency: LatencyMonitor,
     /// Figures that background threads bring.
     pub gauges: Gauges,
+    /// Files that are loaded and written.
+    pub persistence: Persistence,
     /// Makes changed settings effective.
     applier: OnceLock<Applier>,
     /// SHUTDOWN and signals.
@@ -124,6 +128,7 @@ impl Instance {
             logs: CommandLogs::default(),
             latency: LatencyMonitor::default(),
             gauges: Gauges::default(),
+            persistence: Persistence::default(),
             applier: OnceLock::new(),
             shutdown: Shutdown::default(),
             run: Run {

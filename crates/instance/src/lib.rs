@@ -17,6 +17,7 @@ mod messages;
 pub mod metrics;
 pub mod observe;
 mod pause;
+mod persistence;
 pub mod pubsub;
 mod shutdown;
 pub mod tracking;
@@ -35,6 +36,7 @@ pub use observe::rates::Rates;
 pub use observe::slowlog::{self, CommandLogs, SlowEntry, SlowLog};
 pub use observe::statistics::{self, Statistics, WorkerStatistics};
 pub use pause::{Pause, PauseScope};
+pub use persistence::{Loading, LoadingFigures, Persistence};
 pub use shutdown::{Shutdown, ShutdownRequest};
 pub use tracking::{Changed, Tracking, TrackingOptions, TrackingTotals};
 

@@ -24,6 +24,7 @@ mod process;
 mod reference;
 mod refusals;
 mod run;
+mod snapshots;
 mod startup;
 mod storage;
 mod title;

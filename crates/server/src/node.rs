@@ -3,7 +3,7 @@
 //! A process may have several nodes. They share nothing but what `docs/simulation.md` lists.
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use almandine_base::limits::STORE_THREADS_MAX;
@@ -20,7 +20,7 @@ use crate::background::Control;
 use crate::listeners::Listeners;
 use crate::network::Network;
 use crate::workers::Workers;
-use crate::{apply, background, commands, startup, storage, users, workers};
+use crate::{apply, background, commands, snapshots, startup, storage, users, workers};
 
 /// The global allocator's name.
 const ALLOCATOR: &str = if cfg!(feature = "jemalloc") { "jemalloc" } else { "mimalloc" };
@@ -61,16 +61,19 @@ pub struct Node {
     reactor: Kind,
     /// None once the node is stopped.
     control: Option<Control>,
+    /// The snapshot that is there at the start.
+    snapshot: Option<PathBuf>,
 }
 
 impl Node {
-    /// Starts a node that serves by the time this returns.
+    /// Starts a node that serves, and has loaded its data, by the time this returns.
     ///
     /// # Errors
     /// When the configuration cannot be followed, or the system refuses what it takes.
     pub fn start(config: Config) -> io::Result<Self> {
         let node = Self::open(config, Arc::new(Guest))?;
         node.serve()?;
+        node.load()?;
         Ok(node)
     }
 
@@ -102,13 +105,14 @@ impl Node {
         let (handle, seats) = almandine_net::open::<Message>(options)?;
         let instance = Arc::new(Instance::new(config, keyspace, workers, acl, run_id()));
         connect(&instance, &handle, workers);
+        let snapshot = find_snapshot(&instance, &directory)?;
         instance.gauges.storage.install(health);
         instance.install_build(Build { allocator: ALLOCATOR, reactor: selected.kind.name() });
         let control = background::start(Arc::clone(&instance), handle.clone(), watch)?;
         let workers = Workers::new(seats, handle.clone(), &instance, table, settings.engine.pin_workers);
         let network = Arc::new(Network::new(handle.clone(), workers, listeners, settings.clone()));
         follow_changes(&instance, &network, limits, host);
-        Ok(Self { instance, table, network, handle, reactor: selected.kind, control: Some(control) })
+        Ok(Self { instance, table, network, handle, reactor: selected.kind, control: Some(control), snapshot })
     }
 
     /// Begins to serve.
@@ -121,6 +125,19 @@ impl Node {
         // The sockets listen, and clients wait for a worker: a client that is answered finds this in the log.
         self.network.announce();
         self.network.start()
+    }
+
+    /// Loads the data that is there. Clients are told so meanwhile.
+    ///
+    /// # Errors
+    /// When there is data that cannot be loaded whole.
+    pub(crate) fn load(&self) -> io::Result<()> {
+        if let Some(path) = &self.snapshot
+            && snapshots::load(&self.instance, path)?
+        {
+            self.instance.persistence.end_loading();
+        }
+        Ok(())
     }
 
     /// What its sessions share.
@@ -152,7 +169,7 @@ impl Node {
         let Some(control) = self.control.take() else { return Ok(()) };
         // The first request stands, where there was one.
         self.instance.shutdown.request(ShutdownRequest::default());
-        if self.instance.shutdown.wait().save != Some(false) {
+        if self.instance.shutdown.wait().save != Some(false) && !self.instance.persistence.is_loading() {
             startup::warn_of_loss(&self.instance.keyspace);
         }
         tracing::warn!("Shutdown requested: closing {} connections", self.instance.clients.connected());
@@ -168,6 +185,14 @@ impl Drop for Node {
         // A worker's failure is in the log.
         let _ = self.end();
     }
+}
+
+/// The snapshot that is to be loaded: commands are refused from now on until it is.
+fn find_snapshot(instance: &Instance, directory: &Path) -> io::Result<Option<PathBuf>> {
+    let path = directory.join(&instance.config.snapshot().settings.persistence.snapshot_file);
+    let Some(bytes) = snapshots::announced_bytes(&path)? else { return Ok(None) };
+    instance.persistence.begin_loading(bytes);
+    Ok(Some(path))
 }
 
 /// The lines of the file that are no parameters, users apart. What cannot be followed is refused.

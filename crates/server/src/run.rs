@@ -56,6 +56,7 @@ fn serve(config: Config) -> io::Result<()> {
     watch_signals(signals, node.instance())?;
     let pid_file = PidFile::write(settings);
     node.serve()?;
+    node.load()?;
     process::notify_ready(settings);
     node.wait();
     // The thread of the signals holds the instance: the memory of the data goes with the process, which is faster.

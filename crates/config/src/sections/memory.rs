@@ -40,5 +40,6 @@ section! {
     "loading-process-events-interval-bytes": (Kind::Integer(1024, i32::MAX as i64)) = "2097152" [hidden]
         "Bytes loaded between two turns of the event loop.";
     "key-memory-histograms": YES_NO = "no" [immutable hidden] "Keep histograms of the sizes of values.";
-    "key-load-delay": (Kind::Integer(i32::MIN as i64, i32::MAX as i64)) = "0" [hidden] "Microseconds of delay for each loaded key.";
+    "key-load-delay": (Kind::Integer(i32::MIN as i64, i32::MAX as i64)) = "0" [hidden]
+        "Microseconds of delay for each loaded key, for tests." => key_load_delay_us: i64;
 }

@@ -12,11 +12,13 @@ section! {
     Persistence "Persistence"
     "save": (Kind::Save) = "" []
         "When a snapshot is due: seconds and changes, in pairs; empty for never. There are no snapshots yet.";
-    "dbfilename": (Kind::Text(dump_name)) = "dump.rdb" [protected] "File name of the snapshot.";
+    "dbfilename": (Kind::Text(dump_name)) = "dump.rdb" [protected] "File name of the snapshot."
+        => snapshot_file: String;
     "rdbcompression": YES_NO = "yes" [] "Compress strings in snapshots.";
-    "rdbchecksum": YES_NO = "yes" [immutable] "Check snapshots with a checksum.";
+    "rdbchecksum": YES_NO = "yes" [immutable] "Check snapshots with a checksum."
+        => checksum: bool;
     "rdb-version-check": (Kind::Choice(VersionCheck::NAMES)) = "strict" []
-        "Whether payloads of versions that are not known are refused by RESTORE." => version_check: VersionCheck;
+        "Whether versions that are not known are refused, of snapshots and of RESTORE's payloads." => version_check: VersionCheck;
     "rdb-del-sync-files": YES_NO = "no" [] "Delete the snapshots that replication made.";
     "rdb-save-incremental-fsync": YES_NO = "yes" [] "Flush a snapshot to the disk while it is written.";
     "rdb-key-save-delay": DELAY = "0" [hidden] "Microseconds of delay for each saved key.";

@@ -63,6 +63,8 @@ common_errors! {
     TooManyCold => "ERR this needs too many keys from the storage device at once; use SCAN",
     /// A command needs values from the device that are too large to be in memory together.
     NoRoomForCold => "ERR what this command needs from the storage device does not fit into 'maxmemory'",
+    /// Data is being loaded.
+    Loading => "LOADING Redis is loading the dataset in memory",
     /// The key holds another type than the command works on.
     WrongType => "WRONGTYPE Operation against a key holding the wrong kind of value",
     /// Unknown, misplaced or contradicting options.

@@ -62,6 +62,8 @@ pub enum MetricValue {
     Percent(f64),
     /// A text.
     Text(String),
+    /// Not shown now.
+    Absent,
 }
 
 impl fmt::Display for MetricValue {
@@ -73,6 +75,7 @@ impl fmt::Display for MetricValue {
             Self::Microseconds(us) => write!(f, "{}.{:06}", us / 1_000_000, us % 1_000_000),
             Self::Percent(share) => write!(f, "{:.2}%", share * 100.0),
             Self::Text(value) => f.write_str(value),
+            Self::Absent => Ok(()),
         }
     }
 }
@@ -92,9 +95,10 @@ pub struct Metric {
     pub value: fn(&Readings<'_>) -> MetricValue,
 }
 
-/// The metrics of one section, with their values.
+/// The metrics of one section that are shown now, with their values.
 pub fn section<'r>(readings: &'r Readings<'_>, section: Section) -> impl Iterator<Item = (&'static str, MetricValue)> + use<'r> {
-    METRICS.iter().filter(move |metric| metric.section == section).map(|metric| (metric.name, (metric.value)(readings)))
+    let metrics = METRICS.iter().filter(move |metric| metric.section == section);
+    metrics.map(|metric| (metric.name, (metric.value)(readings))).filter(|(_, value)| *value != MetricValue::Absent)
 }
 
 #[cfg(test)]

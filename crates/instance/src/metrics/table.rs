@@ -7,7 +7,7 @@ use almandine_io::{clock, usage};
 use super::MetricValue::{Decimal, Integer, Microseconds, Percent, Signed, Text};
 use super::readings::{Readings, human, ratio};
 use super::{Metric, MetricKind, MetricValue, Section};
-use crate::{PauseScope, REDIS_VERSION, VERSION};
+use crate::{LoadingFigures, PauseScope, REDIS_VERSION, VERSION};
 
 macro_rules! metrics {
     ($($section:ident $kind:ident $name:ident: $help:literal = $value:expr;)+) => {
@@ -169,7 +169,7 @@ metrics! {
     Memory Counter lazyfreed_objects: "Large values and emptied databases that the background has freed" =
         |r| Integer(r.instance.freed_objects());
 
-    Persistence Gauge loading: "1 while data is loaded" = NONE;
+    Persistence Gauge loading: "1 while data is loaded" = |r| Integer(r.instance.persistence.is_loading().into());
     Persistence Gauge async_loading: "1 while a replica loads data beside what it serves" = NONE;
     Persistence Gauge current_cow_peak: "Bytes copied for a snapshot" = NONE;
     Persistence Gauge current_cow_size: "Bytes copied for a snapshot" = NONE;
@@ -188,8 +188,10 @@ metrics! {
     Persistence Gauge rdb_current_bgsave_time_sec: "Seconds that the running snapshot has taken" = NEVER;
     Persistence Counter rdb_saves: "Snapshots" = NONE;
     Persistence Gauge rdb_last_cow_size: "Bytes copied for the last snapshot" = NONE;
-    Persistence Gauge rdb_last_load_keys_expired: "Keys that had expired when they were loaded" = NONE;
-    Persistence Gauge rdb_last_load_keys_loaded: "Keys loaded at the start" = NONE;
+    Persistence Gauge rdb_last_load_keys_expired: "Keys of the last snapshot loaded that were past their time" =
+        |r| Integer(r.instance.persistence.loading.keys_expired());
+    Persistence Gauge rdb_last_load_keys_loaded: "Keys of the last snapshot loaded" =
+        |r| Integer(r.instance.persistence.loading.keys());
     Persistence Gauge aof_enabled: "Whether writes are logged" = NONE;
     Persistence Gauge aof_rewrite_in_progress: "1 while the log of writes is rewritten" = NONE;
     Persistence Gauge aof_rewrite_scheduled: "1 when that is to follow a snapshot" = NONE;
@@ -202,6 +204,17 @@ metrics! {
     Persistence Gauge aof_last_cow_size: "Bytes copied for the last rewrite" = NONE;
     Persistence Gauge module_fork_in_progress: "1 while a module has forked" = NONE;
     Persistence Gauge module_fork_last_cow_size: "Bytes copied for that" = NONE;
+    Persistence Gauge loading_start_time: "While data is loaded: since when, Unix seconds" =
+        |r| loading(r, |figures| Integer((figures.started_ms / 1000).unsigned_abs()));
+    Persistence Gauge loading_total_bytes: "While data is loaded: bytes of the file" =
+        |r| loading(r, |figures| Integer(figures.total_bytes));
+    Persistence Gauge loading_rdb_used_mem: "While data is loaded: not known" = |r| loading(r, |_| Integer(0));
+    Persistence Gauge loading_loaded_bytes: "While data is loaded: bytes read" =
+        |r| loading(r, |figures| Integer(figures.loaded_bytes));
+    Persistence Gauge loading_loaded_perc: "While data is loaded: per cent read" =
+        |r| loading(r, |figures| Decimal(figures.share() * 100.0));
+    Persistence Gauge loading_eta_seconds: "While data is loaded: seconds that are left at the speed so far" =
+        |r| loading(r, |figures| Integer(figures.seconds_left(clock::unix_ms())));
 
     Stats Counter total_connections_received: "Connections accepted" = |r| Integer(r.totals.connections_received);
     Stats Counter total_commands_processed: "Commands executed" = |r| Integer(r.totals.commands_processed);
@@ -382,6 +395,12 @@ metrics! {
         |r| Integer(r.store.revivified.max(0).unsigned_abs());
     Storage Counter storage_read_retries: "Latch-free reads that had to start over" =
         |r| Integer(r.store.read_retries.max(0).unsigned_abs());
+}
+
+/// A figure of loading, which is shown meanwhile only.
+fn loading(readings: &Readings<'_>, show: fn(LoadingFigures) -> MetricValue) -> MetricValue {
+    let persistence = &readings.instance.persistence;
+    if persistence.is_loading() { show(persistence.loading.figures()) } else { MetricValue::Absent }
 }
 
 fn difference(left: u64, right: u64) -> i64 {

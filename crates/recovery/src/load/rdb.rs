@@ -57,7 +57,7 @@ pub struct Loaded {
     pub written_s: Option<i64>,
 }
 
-/// Loads a file. `proceed` is told how many bytes were read, between any two batches, and says whether to go on.
+/// Loads a file. `proceed` is told how many bytes and keys were read, between any two batches, and says whether to go on.
 ///
 /// # Errors
 /// When the file is refused; what stands before in it has been loaded then.
@@ -65,14 +65,14 @@ pub fn load<R: Read>(
     accessor: &mut Accessor,
     input: R,
     options: &LoadOptions,
-    proceed: &mut dyn FnMut(u64) -> bool,
+    proceed: &mut dyn FnMut(u64, u64) -> bool,
 ) -> Result<Loaded, LoadError> {
     let mut reader = FileReader::open(input, options.read)?;
     let version = reader.version().number();
     let mut loader = Loader { accessor, options, version, database: 0, loaded: Loaded::default() };
     loop {
         loader.await_room(reader.offset())?;
-        if !proceed(reader.offset()) {
+        if !proceed(reader.offset(), loader.loaded.keys) {
             return Err(LoadError { offset: reader.offset(), fault: LoadFault::Stopped });
         }
         loader.accessor.begin_batch(clock::unix_ms());
@@ -80,7 +80,7 @@ pub fn load<R: Read>(
         drop(loader.accessor.detach());
         loader.accessor.end_batch();
         if !more? {
-            proceed(reader.offset());
+            proceed(reader.offset(), loader.loaded.keys);
             return Ok(loader.loaded);
         }
     }

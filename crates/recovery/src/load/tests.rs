@@ -55,7 +55,7 @@ fn get(accessor: &mut Accessor, db: u16, key: &[u8]) -> Option<(Vec<u8>, Option<
 }
 
 fn load_all(accessor: &mut Accessor, file: &[u8], existing: Existing) -> Result<Loaded, LoadError> {
-    load(accessor, file, &options(existing), &mut |_| true)
+    load(accessor, file, &options(existing), &mut |_, _| true)
 }
 
 fn sample() -> Vec<u8> {
@@ -172,13 +172,13 @@ fn loading_says_how_far_it_is_and_ends_when_asked() {
     let keyspace = keyspace();
     let mut accessor = keyspace.accessor().unwrap();
     let mut places = Vec::new();
-    load(&mut accessor, &*file, &options(Existing::Refuse), &mut |bytes| {
+    load(&mut accessor, &*file, &options(Existing::Refuse), &mut |bytes, _| {
         places.push(bytes);
         true
     })
     .unwrap();
     assert!(places.len() > 100 && places.is_sorted() && *places.last().unwrap() == file.len() as u64, "{places:?}");
     assert_eq!(keyspace.dbsize(0), 10_000);
-    let stopped = load(&mut accessor, &*file, &options(Existing::Replace), &mut |bytes| bytes < 1000).unwrap_err();
+    let stopped = load(&mut accessor, &*file, &options(Existing::Replace), &mut |bytes, _| bytes < 1000).unwrap_err();
     assert!(matches!(stopped.fault, LoadFault::Stopped));
 }

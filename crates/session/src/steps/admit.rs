@@ -37,6 +37,7 @@ impl Worker {
         timing.exact
             || instance.monitors.active()
             || instance.statistics.hot_keys.is_active()
+            || instance.persistence.bars_any()
             || instance.pause.active(*now_ms).is_some()
     }
 }
@@ -94,6 +95,9 @@ pub(crate) fn admit(
     }
     if let Some(refused) = follow::refused(client, context.table, dispatch, args) {
         return Admission::Denied(refused.denial);
+    }
+    if flags.any(Flags::NOT_LOADING) && instance.persistence.is_loading() {
+        return Admission::Refused(CommandError::Loading);
     }
     if flags.any(Flags::DENY_OOM) && instance.keyspace.over_limit() {
         return Admission::Refused(out_of_memory(instance));
