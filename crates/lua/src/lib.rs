@@ -22,6 +22,7 @@
 mod compiler;
 mod heap;
 mod instruction;
+mod json;
 mod lexer;
 mod library;
 mod number;

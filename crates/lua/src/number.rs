@@ -84,13 +84,25 @@ pub(crate) fn parse(text: &[u8]) -> Option<f64> {
     let text = text.trim_ascii_start();
     let (text, _) = trim_vertical(text);
     let text = trim_end(text);
-    let (negative, digits) = match text.first()? {
-        b'-' => (true, &text[1..]),
-        b'+' => (false, &text[1..]),
-        _ => (false, text),
+    let (value, length) = parse_prefix(text)?;
+    (length == text.len()).then_some(value)
+}
+
+/// The number that a text begins with, as `strtod` finds it, and its length; `None` when it begins with none.
+pub(crate) fn parse_prefix(text: &[u8]) -> Option<(f64, usize)> {
+    let (negative, sign) = match text.first()? {
+        b'-' => (true, 1),
+        b'+' => (false, 1),
+        _ => (false, 0),
     };
-    let value = unsigned(digits)?;
-    Some(if negative { -value } else { value })
+    let rest = &text[sign..];
+    let found = match rest {
+        [b'0', b'x' | b'X', digits @ ..] => hexadecimal(digits).map(|(value, length)| (value, length + 2)),
+        [b'i' | b'I' | b'n' | b'N', ..] => named(rest),
+        _ => None,
+    };
+    let (value, length) = found.or_else(|| decimal(rest))?;
+    Some((if negative { -value } else { value }, sign + length))
 }
 
 fn trim_vertical(text: &[u8]) -> (&[u8], usize) {
@@ -108,46 +120,55 @@ pub(crate) fn is_space(byte: u8) -> bool {
     byte == b' ' || (9..=13).contains(&byte)
 }
 
-fn unsigned(digits: &[u8]) -> Option<f64> {
-    if let [b'0', b'x' | b'X', rest @ ..] = digits {
-        return hexadecimal(rest);
+fn decimal(text: &[u8]) -> Option<(f64, usize)> {
+    let digits = |from: usize| text[from..].iter().take_while(|byte| byte.is_ascii_digit()).count();
+    let whole = digits(0);
+    let mut length = whole;
+    if text.get(whole) == Some(&b'.') {
+        let behind = digits(whole + 1);
+        length += if whole + behind > 0 { 1 + behind } else { 0 };
     }
-    if digits.first()?.is_ascii_alphabetic() {
-        return named(digits);
-    }
-    let is_decimal = |b: &u8| b.is_ascii_digit() || matches!(b, b'.' | b'e' | b'E' | b'+' | b'-');
-    if !digits.iter().all(is_decimal) || matches!(digits[0], b'+' | b'-') {
+    if length == 0 {
         return None;
     }
-    std::str::from_utf8(digits).ok()?.parse().ok()
-}
-
-fn named(text: &[u8]) -> Option<f64> {
-    if text.eq_ignore_ascii_case(b"inf") || text.eq_ignore_ascii_case(b"infinity") {
-        return Some(f64::INFINITY);
+    if let Some(b'e' | b'E') = text.get(length) {
+        let sign = usize::from(matches!(text.get(length + 1), Some(b'+' | b'-')));
+        let exponent = text.get(length + 1 + sign).map_or(0, |_| digits(length + 1 + sign));
+        length += if exponent > 0 { 1 + sign + exponent } else { 0 };
     }
-    let is_nan = text.len() >= 3 && text[..3].eq_ignore_ascii_case(b"nan");
-    let rest = if is_nan { &text[3..] } else { return None };
-    let has_payload = rest.len() >= 2
-        && rest[0] == b'('
-        && rest[rest.len() - 1] == b')'
-        && rest[1..rest.len() - 1].iter().all(|b| b.is_ascii_alphanumeric() || *b == b'_');
-    (rest.is_empty() || has_payload).then_some(f64::NAN)
+    let value = std::str::from_utf8(&text[..length]).ok()?.parse().ok()?;
+    Some((value, length))
 }
 
-fn hexadecimal(digits: &[u8]) -> Option<f64> {
-    let (mut value, mut any, mut scale, mut at) = (0.0_f64, false, 0_i32, 0);
-    let mut behind_point = false;
-    while let Some(byte) = digits.get(at) {
+fn named(text: &[u8]) -> Option<(f64, usize)> {
+    let begins = |name: &[u8]| text.len() >= name.len() && text[..name.len()].eq_ignore_ascii_case(name);
+    if begins(b"inf") {
+        return Some((f64::INFINITY, if begins(b"infinity") { 8 } else { 3 }));
+    }
+    if !begins(b"nan") {
+        return None;
+    }
+    let payload = text[3..].strip_prefix(b"(").and_then(|rest| {
+        let length = rest.iter().take_while(|byte| byte.is_ascii_alphanumeric() || **byte == b'_').count();
+        (rest.get(length) == Some(&b')')).then_some(length + 2)
+    });
+    Some((f64::NAN, 3 + payload.unwrap_or(0)))
+}
+
+/// What follows `0x`.
+fn hexadecimal(text: &[u8]) -> Option<(f64, usize)> {
+    let (mut mantissa, mut scale, mut at, mut any, mut behind_point) = (0_u64, 0_i64, 0, false, false);
+    while let Some(byte) = text.get(at) {
         if let Some(digit) = char::from(*byte).to_digit(16) {
-            // Beyond 2^200 nothing changes but the exponent.
-            if value < 1e60 {
-                value = value * 16.0 + f64::from(digit);
+            any = true;
+            if mantissa >> 60 == 0 {
+                mantissa = mantissa << 4 | u64::from(digit);
                 scale -= if behind_point { 4 } else { 0 };
             } else {
+                // Only whether there is more decides about the rounding.
+                mantissa |= u64::from(digit != 0);
                 scale += if behind_point { 0 } else { 4 };
             }
-            any = true;
         } else if *byte == b'.' && !behind_point {
             behind_point = true;
         } else {
@@ -158,20 +179,28 @@ fn hexadecimal(digits: &[u8]) -> Option<f64> {
     if !any {
         return None;
     }
-    let rest = &digits[at..];
-    let exponent = match rest {
-        [] => 0,
-        [b'p' | b'P', exponent @ ..] => {
-            let text = std::str::from_utf8(exponent).ok()?;
-            let is_integer = text.trim_start_matches(['+', '-']).bytes().all(|b| b.is_ascii_digit());
-            if !is_integer {
-                return None;
-            }
-            text.parse::<i32>().ok()?
+    if let Some(b'p' | b'P') = text.get(at) {
+        let sign = usize::from(matches!(text.get(at + 1), Some(b'+' | b'-')));
+        let digits = text.get(at + 1 + sign..).unwrap_or_default();
+        let length = digits.iter().take_while(|byte| byte.is_ascii_digit()).count();
+        if length > 0 {
+            let exponent = digits[..length].iter().fold(0_i64, |value, digit| (value * 10 + i64::from(digit - b'0')).min(1 << 40));
+            scale += if text[at + 1] == b'-' { -exponent } else { exponent };
+            at += 1 + sign + length;
         }
-        _ => return None,
-    };
-    Some(value * 2.0_f64.powi(scale.saturating_add(exponent)))
+    }
+    Some((scaled(mantissa as f64, scale), at))
+}
+
+/// A number times a power of two.
+fn scaled(number: f64, exponent: i64) -> f64 {
+    let (mut number, mut exponent) = (number, exponent.clamp(-5000, 5000));
+    while exponent != 0 {
+        let step = exponent.clamp(-1000, 1000);
+        number *= 2.0_f64.powi(step as i32);
+        exponent -= step;
+    }
+    number
 }
 
 /// An integer in a base from 2 to 36, as `strtoul` reads it.
@@ -252,6 +281,18 @@ mod tests {
             ("\t\u{b}7\n", 7.0),
         ] {
             assert_eq!(parse(written.as_bytes()), Some(expected), "{written}");
+        }
+        assert_eq!(parse(b"0x1p-1074"), Some(5e-324));
+        assert_eq!(parse(b"0x20000000000001.8"), Some(9_007_199_254_740_994.0));
+        for (written, expected, length) in [
+            ("1e", 1.0, 1),
+            ("0x", 0.0, 1),
+            ("1.5e+x", 1.5, 3),
+            ("infinit", f64::INFINITY, 3),
+            ("-0x1p+", -1.0, 4),
+            ("+.5.", 0.5, 3),
+        ] {
+            assert_eq!(parse_prefix(written.as_bytes()), Some((expected, length)), "{written}");
         }
         for written in ["", " ", "1e", "e1", "0x", "1 2", "- 1", "1_0", "--1", ".", "infx"] {
             assert_eq!(parse(written.as_bytes()), None, "{written}");

@@ -57,7 +57,7 @@ pub(crate) struct UpvalueRef(pub(crate) u32);
 const LONG: u32 = 1 << 31;
 
 impl StringRef {
-    pub(crate) fn short(index: usize) -> Self {
+    pub(crate) const fn short(index: usize) -> Self {
         Self(index as u32)
     }
 

@@ -4,10 +4,14 @@
 //! leaves, is collected by marking and sweeping (`collect`).
 
 pub(crate) mod collect;
+pub(crate) mod gathered;
 pub(crate) mod objects;
 pub(crate) mod slab;
 mod strings;
 pub(crate) mod table;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::value::{ClosureRef, LuaValue, NativeRef, StringRef, TableRef, ThreadRef, UpvalueRef};
 use objects::{Closure, NativeFunction, UPVALUE_SIZE, Upvalue};
@@ -25,6 +29,8 @@ pub(crate) struct Memory {
     limit: usize,
     collect_at: usize,
     collections: bool,
+    /// Bytes that native functions have gathered and that are no objects yet.
+    gathered: Arc<AtomicUsize>,
 }
 
 /// Why a table did not take a value.
@@ -63,7 +69,7 @@ impl Heap {
             natives: Slab::new(),
             upvalues: Slab::new(),
             threads: Slab::new(),
-            memory: Memory { used: 0, limit: usize::MAX, collect_at: COLLECT_MIN, collections: true },
+            memory: Memory { used: 0, limit: usize::MAX, collect_at: COLLECT_MIN, collections: true, gathered: Arc::default() },
             escaped: false,
         }
     }
@@ -336,7 +342,7 @@ impl Memory {
     /// True when `bytes` more are within the limit.
     #[inline]
     pub(crate) fn allows(&self, bytes: usize) -> bool {
-        self.used.saturating_add(bytes) <= self.limit
+        self.used.saturating_add(bytes).saturating_add(self.gathered.load(Ordering::Relaxed)) <= self.limit
     }
 
     /// True when a collection is due, or the limit is passed.

@@ -38,7 +38,8 @@ fn one(context: &mut Context<'_>, function: fn(u32) -> u32) -> Stepped {
 
 fn fold(context: &mut Context<'_>, function: fn(u32, u32) -> u32) -> Stepped {
     let mut value = bits(context, 0)?;
-    for index in 1..context.count {
+    // Later arguments are read first, which the message of a wrong one tells.
+    for index in (1..context.count).rev() {
         value = function(value, bits(context, index)?);
     }
     give(context, value)
@@ -52,7 +53,7 @@ fn shift(context: &mut Context<'_>, function: fn(u32, u32) -> u32) -> Stepped {
 
 fn tohex(context: &mut Context<'_>) -> Stepped {
     let value = bits(context, 0)?;
-    let digits = if context.get(1).is_nil() { 8 } else { bits(context, 1)? as i32 };
+    let digits = if context.count < 2 { 8 } else { bits(context, 1)? as i32 };
     // The number of digits may be the least integer, whose magnitude is beyond the greatest.
     let count = digits.unsigned_abs().min(8) as usize;
     let text = if digits < 0 { format!("{value:08X}") } else { format!("{value:08x}") };

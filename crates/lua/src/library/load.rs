@@ -19,11 +19,13 @@ fn loadstring(context: &mut Context<'_>) -> Stepped {
 }
 
 fn name(context: &mut Context<'_>, index: usize, default: &[u8]) -> Result<Vec<u8>, crate::vm::state::Fault> {
+    // As in C, a zero byte ends a name.
+    let until_zero = |name: &[u8]| name.split(|byte| *byte == 0).next().unwrap_or_default().to_vec();
     if context.get(index).is_nil() {
-        return Ok(default.to_vec());
+        return Ok(until_zero(default));
     }
     context.string(index)?;
-    Ok(context.bytes(index).to_vec())
+    Ok(until_zero(context.bytes(index)))
 }
 
 fn compile_text(context: &mut Context<'_>, text: &[u8], name: &[u8]) -> Stepped {

@@ -2,6 +2,8 @@
 
 mod base;
 mod bit;
+mod cjson;
+mod cmsgpack;
 mod coroutine;
 mod format;
 mod gsub;
@@ -10,6 +12,7 @@ mod math;
 mod pattern;
 mod sort;
 mod string;
+mod structs;
 mod table;
 
 use crate::heap::objects::NativeFunction;
@@ -47,6 +50,9 @@ pub(crate) fn entries(deprecated: bool) -> Vec<Entry> {
     add("math", math::FUNCTIONS);
     add("os", math::OS);
     add("bit", bit::FUNCTIONS);
+    add("cjson", cjson::FUNCTIONS);
+    add("cmsgpack", cmsgpack::FUNCTIONS);
+    add("struct", structs::FUNCTIONS);
     entries
 }
 
@@ -60,6 +66,10 @@ pub(crate) fn install(state: &mut State, entries: &[Entry]) {
     }
     let math = library_table(state, "math");
     math::add_constants(state, math);
+    let cjson = library_table(state, "cjson");
+    cjson::add_constants(state, cjson);
+    let cmsgpack = library_table(state, "cmsgpack");
+    cmsgpack::add_constants(state, cmsgpack);
     let strings = library_table(state, "string");
     let metatable = state.heap.new_table(0, 1);
     state.heap.set_field(metatable, "__index", LuaValue::Table(strings));

@@ -110,6 +110,8 @@ pub(crate) fn push_lua(
 fn spread_arguments(state: &mut State, proto: &crate::proto::Proto, slot: usize, count: usize) -> usize {
     let (parameters, registers) = (usize::from(proto.parameters), usize::from(proto.registers));
     let base = slot + 1 + count;
+    // Copying many arguments is work of its own.
+    state.budget = state.budget.saturating_sub(count as u64 / 32);
     state.need(base, registers);
     let given = count.min(parameters);
     for index in 0..given {
@@ -205,6 +207,11 @@ pub(crate) fn act(state: &mut State, code: &Code, host: &mut dyn Host, action: A
         Action::Again => {
             state.frame_mut().kind = FrameKind::Host;
             Ok(After::Suspended)
+        }
+        Action::Later => {
+            let top = state.at.top as u32;
+            state.frame_mut().pc = top;
+            Ok(if state.budget == 0 { After::Suspended } else { After::Changed })
         }
     }
 }

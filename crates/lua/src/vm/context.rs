@@ -5,6 +5,7 @@
 use super::code::Code;
 use super::error::{argument_error, error, type_error};
 use super::state::{Fault, FrameKind, State};
+use crate::heap::gathered::Full;
 use crate::number;
 use crate::value::{LuaValue, TableRef, ThreadRef};
 
@@ -27,6 +28,8 @@ pub(crate) enum Action {
     Yield(usize),
     /// Suspends the run; the function is called again.
     Again,
+    /// The continuation that was kept goes on, at once or when the run does: see [`Context::go_on_later`].
+    Later,
 }
 
 pub(crate) type Stepped = Result<Action, Fault>;
@@ -100,6 +103,26 @@ impl Context<'_> {
         Ok(Action::Call(count))
     }
 
+    /// Counts the work of a native function as that many calls; false when the budget of the run is used up.
+    #[inline]
+    pub(crate) fn charge(&mut self, work: usize) -> bool {
+        self.state.budget = self.state.budget.saturating_sub(work as u64);
+        self.state.budget > 0
+    }
+
+    /// Lets the machine collect what is due, or suspend the run; the continuation goes on behind it.
+    pub(crate) fn go_on_later(&mut self, continuation: Box<dyn Continuation>) -> Stepped {
+        self.state.frame_mut().kind = FrameKind::Continued;
+        self.state.at.continuations.push(continuation);
+        Ok(Action::Later)
+    }
+
+    /// True when a native function that works for long has to go on later.
+    #[inline]
+    pub(crate) fn has_to_pause(&self) -> bool {
+        self.state.budget == 0 || self.state.heap.memory.is_due()
+    }
+
     /// The first result of a call, which lies in the slot `first` if there is one; the stack is cut back to there.
     pub(crate) fn take_result(&mut self, first: usize) -> LuaValue {
         let value = if self.state.at.top > first { self.state.at.stack[first] } else { LuaValue::Nil };
@@ -109,13 +132,13 @@ impl Context<'_> {
 
     /// Fails unless `bytes` more are within the limit of memory.
     pub(crate) fn reserve(&mut self, bytes: usize) -> Result<(), Fault> {
-        if self.state.heap.memory.allows(bytes) { Ok(()) } else { Err(self.state.out_of_memory()) }
+        if self.state.heap.memory.allows(bytes) { Ok(()) } else { Err(Full.into()) }
     }
 
     // Arguments by type, with the messages of Lua's auxiliary library.
 
     pub(crate) fn any(&mut self, index: usize) -> Result<LuaValue, Fault> {
-        if index < self.count { Ok(self.get(index)) } else { Err(argument_error(self, index, "value expected")) }
+        if index < self.count { Ok(self.get(index)) } else { Err(argument_error(self, index, b"value expected")) }
     }
 
     pub(crate) fn table(&mut self, index: usize) -> Result<TableRef, Fault> {
@@ -186,6 +209,10 @@ impl Context<'_> {
     }
 
     pub(crate) fn argument_error(&mut self, index: usize, message: &str) -> Fault {
+        argument_error(self, index, message.as_bytes())
+    }
+
+    pub(crate) fn argument_error_bytes(&mut self, index: usize, message: &[u8]) -> Fault {
         argument_error(self, index, message)
     }
 
@@ -198,6 +225,12 @@ impl Context<'_> {
     pub(crate) fn raw_set(&mut self, table: TableRef, key: LuaValue, value: LuaValue) -> Result<(), Fault> {
         self.state.heap.set(table, key, value).map_err(|refused| super::error::refused(self, &refused))
     }
+}
+
+/// What a cast to an unsigned C integer of 64 bits makes of a number.
+pub(crate) fn to_unsigned(number: f64) -> u64 {
+    const HALF: f64 = 9_223_372_036_854_775_808.0;
+    if number >= HALF { to_integer(number - HALF) as u64 ^ 1 << 63 } else { to_integer(number) as u64 }
 }
 
 /// What a cast to a C integer of 64 bits makes of a number.

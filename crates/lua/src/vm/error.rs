@@ -69,32 +69,47 @@ pub(crate) fn error(context: &mut Context<'_>, message: &[u8]) -> Fault {
     Fault::Error(LuaValue::String(context.state.heap.string_owned(text)))
 }
 
-pub(crate) fn argument_error(context: &mut Context<'_>, index: usize, message: &str) -> Fault {
+/// An error about the argument of an index, from 0.
+pub(crate) fn argument_error(context: &mut Context<'_>, index: usize, message: &[u8]) -> Fault {
+    numbered_argument_error(context, index + 1, message)
+}
+
+/// An error about the argument of a number, where 0 stands for none of them.
+pub(crate) fn numbered_argument_error(context: &mut Context<'_>, number: usize, message: &[u8]) -> Fault {
     let frames = &context.state.at.frames;
     let caller = frames.len().checked_sub(2).map(|caller| &frames[caller]);
     let caller = caller.filter(|caller| caller.kind == FrameKind::Lua);
     let name = caller.and_then(|caller| names::of_called(&context.code.get(caller.proto).proto, caller.pc as usize));
-    let mut number = index + 1;
+    let mut number = number;
     let mut text = Vec::new();
     let (kind, name) = name.unwrap_or(("", b"?"));
-    if kind == "method" {
+    if kind == "method" && number > 0 {
         number -= 1;
         if number == 0 {
             text.extend_from_slice(b"calling '");
             text.extend_from_slice(name);
-            text.extend(format!("' on bad self ({message})").bytes());
+            text.extend_from_slice(b"' on bad self (");
+            text.extend_from_slice(message);
+            text.push(b')');
             return error(context, &text);
         }
     }
     text.extend(format!("bad argument #{number} to '").bytes());
     text.extend_from_slice(name);
-    text.extend(format!("' ({message})").bytes());
+    text.extend_from_slice(b"' (");
+    text.extend_from_slice(message);
+    text.push(b')');
     error(context, &text)
+}
+
+/// An error of an argument whose type the caller names.
+pub(crate) fn type_error_named(context: &mut Context<'_>, index: usize, expected: &str, got: &str) -> Fault {
+    argument_error(context, index, format!("{expected} expected, got {got}").as_bytes())
 }
 
 pub(crate) fn type_error(context: &mut Context<'_>, index: usize, expected: &str) -> Fault {
     let got = if index < context.count { context.get(index).type_name() } else { "no value" };
-    argument_error(context, index, &format!("{expected} expected, got {got}"))
+    type_error_named(context, index, expected, got)
 }
 
 /// The message of a table that did not take a value.
@@ -143,10 +158,4 @@ pub(crate) fn compare_error(state: &mut State, code: &Code, left: LuaValue, righ
         format!("attempt to compare {left} with {right}")
     };
     run_error(state, code, text.as_bytes())
-}
-
-impl State {
-    pub(crate) fn out_of_memory(&mut self) -> Fault {
-        Fault::Error(LuaValue::String(self.heap.string(b"not enough memory")))
-    }
 }

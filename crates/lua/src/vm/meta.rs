@@ -4,9 +4,10 @@ use super::call::{After, call, decide};
 use super::code::Code;
 use super::error::{compare_error, operand_error, refusal, run_error};
 use super::host::Host;
-use super::state::{Event, Fault, State, Then};
+use super::state::{Event, FIXED_STRINGS, Fault, STACK_START, State, Then};
 use crate::heap::Refused;
 use crate::heap::collect::Marker;
+use crate::heap::gathered::Full;
 use crate::instruction::Arithmetic;
 use crate::number;
 use crate::number_operations::arithmetic;
@@ -348,7 +349,7 @@ fn join(state: &mut State, code: &Code, from: usize, last: usize) -> Result<LuaV
             LuaValue::String(string) => {
                 let bytes = state.heap.bytes(string);
                 if !state.heap.memory.allows(text.len() + bytes.len()) {
-                    return Err(state.out_of_memory());
+                    return Err(Full.into());
                 }
                 if text.len() + bytes.len() > STRING_MAX {
                     return Err(run_error(state, code, b"string length overflow"));
@@ -384,7 +385,7 @@ pub(crate) fn resume_concat(
 #[cold]
 pub(crate) fn settle(state: &mut State, code: &Code) -> Result<(), Fault> {
     collect(state, code);
-    if state.heap.memory.allows(0) { Ok(()) } else { Err(state.out_of_memory()) }
+    if state.heap.memory.allows(0) { Ok(()) } else { Err(Full.into()) }
 }
 
 /// Marks and sweeps. Slots above what is in use are cleared: they may name objects that are freed now.
@@ -392,8 +393,8 @@ pub(crate) fn collect(state: &mut State, code: &Code) {
     let mut marker = Marker::new(Event::Mode.name());
     let heap = &mut state.heap;
     heap.mark_old(&mut marker);
-    for event in 0..=Event::Metatable as usize {
-        heap.mark(&mut marker, LuaValue::String(crate::value::StringRef::short(event)));
+    for number in 0..FIXED_STRINGS {
+        heap.mark(&mut marker, LuaValue::String(crate::value::StringRef::short(number)));
     }
     code.constants().for_each(|value| heap.mark(&mut marker, value));
     heap.mark(&mut marker, LuaValue::Table(state.globals));
@@ -409,6 +410,12 @@ pub(crate) fn collect(state: &mut State, code: &Code) {
     };
     let top = frame_top(&state.at);
     state.at.stack[top..].fill(LuaValue::Nil);
+    // What a deep call has needed comes back.
+    if state.at.stack.len() > 4 * (top + STACK_START) {
+        heap.memory.give((state.at.stack.len() - 2 * (top + STACK_START)) * size_of::<LuaValue>());
+        state.at.stack.truncate(2 * (top + STACK_START));
+        state.at.stack.shrink_to_fit();
+    }
     mark_coroutine(heap, &mut marker, &state.at);
     // Those that have resumed the running one.
     heap.mark(&mut marker, LuaValue::Thread(state.current));

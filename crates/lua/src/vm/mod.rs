@@ -192,7 +192,7 @@ impl Machine {
     /// Ends a run that is suspended.
     pub fn stop(&mut self) {
         if self.state.at.resumer.is_some() || self.state.at.stack.is_empty() {
-            self.state.at = Coroutine::new(1024);
+            self.state.at = Coroutine::new(self::state::STACK_START);
         }
         let at = &mut self.state.at;
         at.frames.clear();
@@ -213,6 +213,7 @@ impl Machine {
             self.state.heap.force(self.state.globals, key, LuaValue::Nil);
         }
         self.state.at.stack.fill(LuaValue::Nil);
+        self.state.json = crate::json::JsonSettings::default();
         if self.state.heap.has_escaped() {
             meta::collect(&mut self.state, &self.code);
             self.keep();

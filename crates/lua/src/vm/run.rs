@@ -7,6 +7,7 @@ use super::coroutine;
 use super::error::place_at;
 use super::execute::{Exit, execute};
 use super::host::Host;
+use super::meta;
 use super::state::{Fault, FrameKind, State, Then};
 use crate::value::LuaValue;
 
@@ -76,7 +77,11 @@ fn step(state: &mut State, code: &Code, host: &mut dyn Host) -> Result<Option<En
             let base = frame.base as usize;
             let count = frame.proto as usize;
             let action = continuation.resume(&mut Context { state, code, base, count }, first)?;
-            act(state, code, host, action)?
+            let after = act(state, code, host, action)?;
+            if state.heap.memory.is_due() {
+                meta::settle(state, code)?;
+            }
+            after
         }
         FrameKind::Host => {
             state.frame_mut().kind = FrameKind::Native;

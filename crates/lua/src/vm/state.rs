@@ -2,13 +2,19 @@
 
 use super::context::Continuation;
 use crate::heap::Heap;
+use crate::heap::gathered::Full;
 use crate::heap::objects::Upvalue;
+use crate::json::JsonSettings;
 use crate::value::{LuaValue, StringRef, TableRef, ThreadRef, UpvalueRef};
 
 /// Calls that may be open in a coroutine.
 pub(crate) const CALLS_MAX: usize = 20_000;
 /// Calls that go through native functions, metamethods and the like: what is C's stack in PUC's Lua.
 pub(crate) const DEPTH_MAX: u16 = 200;
+/// Values that a native function may have on the stack, arguments included.
+pub(crate) const STACK_MAX: usize = 8000;
+/// Slots of a new machine's stack.
+pub(crate) const STACK_START: usize = 1024;
 /// Slots beyond a function's registers: a metamethod and its arguments.
 const SLACK: usize = 8;
 
@@ -19,6 +25,12 @@ pub(crate) enum Fault {
     Error(LuaValue),
     /// The run is over: nothing of Lua catches it.
     Abort,
+}
+
+impl From<Full> for Fault {
+    fn from(_: Full) -> Self {
+        Self::Error(LuaValue::String(NOT_ENOUGH_MEMORY))
+    }
 }
 
 /// What a frame is.
@@ -167,6 +179,11 @@ const EVENT_NAMES: [&str; 18] = [
     "__metatable",
 ];
 
+/// The message of a run that has used up its memory: it is there when nothing can be allocated.
+pub(crate) const NOT_ENOUGH_MEMORY: StringRef = StringRef::short(EVENT_NAMES.len());
+/// Strings that the machine refers to by their number.
+pub(crate) const FIXED_STRINGS: usize = EVENT_NAMES.len() + 1;
+
 impl Event {
     /// The name's string: they are the first strings of a heap.
     pub(crate) fn name(self) -> StringRef {
@@ -198,6 +215,8 @@ pub(crate) struct State {
     pub(crate) results: Vec<LuaValue>,
     /// Seconds of processor time, as `os.clock` shows them.
     pub(crate) clock: f64,
+    /// What `cjson` does, until the run ends.
+    pub(crate) json: JsonSettings,
 }
 
 impl State {
@@ -206,11 +225,12 @@ impl State {
         for name in EVENT_NAMES {
             heap.string(name.as_bytes());
         }
+        heap.string(b"not enough memory");
         let current = heap.new_thread();
         let globals = heap.new_table(0, 64);
         Self {
             heap,
-            at: Coroutine::new(1024),
+            at: Coroutine::new(STACK_START),
             current,
             coroutines: vec![None],
             globals,
@@ -222,6 +242,7 @@ impl State {
             text: Vec::new(),
             results: Vec::new(),
             clock: 0.0,
+            json: JsonSettings::default(),
         }
     }
 
