@@ -140,6 +140,16 @@ table! {
     LookSooner,
     /// Blocking: having the destinations of waiters at hand when they are served.
     SecureDestinations,
+    /// Copies of one moment: saving that a key had no record before the walk came.
+    SaveAbsence,
+    /// Copies of one moment: saving what expires or is evicted before the walk has come.
+    SaveRemoved,
+    /// Copies of one moment: keeping what was saved until the walk has passed it.
+    KeepSaved,
+    /// Copies of one moment: raising the flag while all sessions are kept out.
+    RaiseAlone,
+    /// Copies of one moment: moving the walk's place under the latch of the bucket that it has copied.
+    PassLatched,
 }
 
 #[cfg(loom)]

@@ -18,6 +18,7 @@ pub mod types;
 mod watch;
 
 pub use access::accessor::{Accessor, Key, KeyGroup};
+pub use access::copying::{CopiedDatabase, CopiedKey, Copying, KeyUse};
 pub use access::databases::{Keyspace, Options};
 pub use access::destinations::Filled;
 pub use access::frequency;

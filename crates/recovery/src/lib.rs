@@ -1,12 +1,13 @@
 //! From files to a keyspace and back: snapshots, bases, and the redo of the operation log.
 //!
-//! **Is**: [`load`] (files of Redis into a keyspace), `save` (a keyspace into files of Redis), `redo` (the units of the log).
+//! **Is**: [`load`] (files of Redis into a keyspace), [`save`] (a keyspace into files of Redis), `redo` (the units of the log).
 //! **Is not**: a place that knows clients or commands.
 //! **Invariants**: what is loaded is whole or refused; redo looks at no clock.
-//! **Start reading at**: [`load`], then [`put`].
+//! **Start reading at**: [`load`], then [`put`]; [`save`].
 
 #![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_types))]
 #![forbid(unsafe_code)]
 
 pub mod load;
 pub mod put;
+pub mod save;

@@ -39,6 +39,7 @@
 
 mod background;
 mod changes;
+mod copying;
 mod counters;
 mod evict;
 mod expiry;
@@ -64,6 +65,7 @@ mod tier;
 pub use almandine_base::object::Missing;
 pub use changes::events::Event;
 pub use changes::{Body, Change, Changes, Effect, RemovalReason, elements, push_element};
+pub use copying::records::{RecordCopy, Records};
 pub use counters::Totals;
 pub use evict::heat::HeatRule;
 pub use evict::{EvictionOrder, EvictionPolicy};
@@ -82,7 +84,7 @@ pub use record::put::Put;
 pub use record::{Kind, fits_inline};
 pub use session::{
     Ahead, Cold, Concerns, ElementsMut, Expected, Heat, Keys, Need, Notes, Occupied, Pair, Plan, ReadyKeys, Scanned, Session, Slot,
-    Staging, Told, Vacant, View,
+    Staging, Told, Vacant, View, Walk,
 };
 pub use settings::Settings;
 pub use shared::consumers::Consumer;

@@ -19,7 +19,8 @@ pub struct MemoryUse {
     pub tier_bytes: u64,
     /// What eviction remembers of records that were evicted.
     pub ghost_bytes: u64,
-    /// What the store's user says by [`crate::Settings::count_external_bytes`], and values that only readers hold.
+    /// What the store's user says by [`crate::Settings::count_external_bytes`], values that only readers hold, and what is saved
+    /// for a copy of one moment.
     pub external_bytes: u64,
     /// Large values that are being read from the device, and objects that a command or a writer holds, but no record.
     pub staged_bytes: u64,

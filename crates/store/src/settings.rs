@@ -22,6 +22,12 @@ pub struct Settings<'s> {
 }
 
 impl Settings<'_> {
+    /// The memory budget in bytes; 0 for none.
+    #[must_use]
+    pub fn budget(self) -> u64 {
+        self.store.inner.budget_bytes()
+    }
+
     /// Sets the memory budget in bytes; 0 for none.
     pub fn set_budget(self, bytes: u64) {
         self.store.inner.budget.bytes.store(bytes, Ordering::Relaxed);
@@ -61,6 +67,12 @@ impl Settings<'_> {
         self.set_heat_rule(if self.store.inner.tier.is_some() { HeatRule::Uses } else { policy.heat_rule() });
         self.store.inner.refresh_over_limit();
         self.store.inner.background.waker.wake();
+    }
+
+    /// What is evicted when the budget is used up, where there is no device.
+    #[must_use]
+    pub fn eviction(self) -> EvictionPolicy {
+        self.store.inner.eviction.policy()
     }
 
     /// Sets the time in which frequencies go down by one step while nothing needs to be evicted; 0: they do not.

@@ -80,11 +80,20 @@ impl Store {
         self.inner.namespaces.allocate().ok_or(Full)
     }
 
-    /// Declares all records of a namespace garbage. No batch that begins after this may use the namespace.
+    /// Declares all records of a namespace garbage, those that are being copied when the copy has ended. No batch that begins
+    /// after this may use the namespace.
     pub fn drop_namespace(&self, namespace: u16) {
         debug_assert_ne!(namespace, 0, "INV-NS-1: zero names no namespace");
-        self.inner.namespaces.mark_dropped(namespace);
-        self.inner.background.waker.wake();
+        if !self.inner.consumers.copying.retain(namespace) {
+            self.inner.namespaces.mark_dropped(namespace);
+            self.inner.background.waker.wake();
+        }
+    }
+
+    /// Ends the copy of one moment that is under way ([`crate::Plan::begin_copy`]), whether its walk has ended or not.
+    pub fn end_copy(&self) {
+        debug_assert!(self.inner.consumers.wanted() & crate::copying::COPY != 0, "INV-COPY-1: a copy ends once");
+        self.inner.end_copy();
     }
 
     /// Drops a heap value that was shared. One without another holder that takes long to free is freed in the background.

@@ -1,26 +1,15 @@
 //! Values as DUMP writes them: a type byte and the value as in a snapshot file, then a footer. A value is written in the oldest
 //! form that can say all of it, with the oldest version whose readers know that form, so that as many servers as possible take it.
-//!
-//! A file for each type of collections.
-
-mod hash;
-mod list;
-mod set;
-mod sorted_set;
-mod stream;
 
 use almandine_config::Settings;
 use almandine_handler::{CommandError, Stop, errors};
-use almandine_keyspace::types::hash::Hashes;
-use almandine_keyspace::types::list::Lists;
-use almandine_keyspace::types::set::Sets;
-use almandine_keyspace::types::sorted_set::SortedSets;
-use almandine_keyspace::types::stream::Streams;
+use almandine_keyspace::types::Stored;
 use almandine_keyspace::{Key, Kind, Put, Reader, Refusal, Writer};
 use almandine_rdb::types;
 use almandine_rdb::value::AnyValue;
 use almandine_rdb::value::footer::{self, Leniency};
 use almandine_recovery::put::{PutError, ValueLimits};
+use almandine_recovery::save::value::{self, Readers};
 
 /// Bytes of a payload beside its value: the type byte and the footer.
 pub const ENVELOPE_BYTES: usize = 11;
@@ -47,44 +36,18 @@ pub fn is_nothing(payload: &[u8]) -> Result<bool, CommandError> {
 /// # Errors
 /// When the value is not in memory.
 pub fn of_key(keys: &mut Reader<'_>, key: Key<'_>) -> Result<Option<Vec<u8>>, Stop> {
-    // A key that becomes one of another type between two looks at it is looked at again.
-    loop {
-        match keys.metadata(key)?.map(|metadata| metadata.kind) {
-            None => return Ok(None),
-            Some(Kind::Hash) => match keys.read_whole_as::<Hashes, _>(key, hash::payload) {
-                Err(Refusal::WrongKind) => {}
-                payload => return Ok(payload?),
-            },
-            Some(Kind::List) => match keys.read_whole_as::<Lists, _>(key, list::payload) {
-                Err(Refusal::WrongKind) => {}
-                payload => return Ok(payload?),
-            },
-            Some(Kind::Set) => match keys.read_whole_as::<Sets, _>(key, set::payload) {
-                Err(Refusal::WrongKind) => {}
-                payload => return Ok(payload?),
-            },
-            Some(Kind::Stream) => match keys.read_whole_as::<Streams, _>(key, |stream| stream::payload((*stream)?)) {
-                Err(Refusal::WrongKind) => {}
-                payload => return Ok(payload?),
-            },
-            Some(Kind::SortedSet) => match keys.read_whole_as::<SortedSets, _>(key, sorted_set::payload) {
-                Err(Refusal::WrongKind) => {}
-                payload => return Ok(payload?),
-            },
-            Some(Kind::String) => match keys.read(key)? {
-                Some(value) if value.kind() != Kind::String => {}
-                value => return Ok(value.map(|value| of_string(&value))),
-            },
-        }
-    }
+    let frozen = keys.freeze(key)?;
+    Ok(frozen.stored().map(payload).transpose()?.flatten())
 }
 
-fn of_string(value: &[u8]) -> Vec<u8> {
-    let mut payload = Vec::with_capacity(value.len() + 32);
-    payload.push(types::STRING);
-    almandine_rdb::write_string(value, &mut payload);
-    footer::seal(&mut payload, footer::VERSION_REDIS_7_0);
-    payload
+/// The payload of a value. None: nothing of it is left.
+fn payload(value: Stored<'_>) -> Result<Option<Vec<u8>>, Refusal> {
+    let mut payload = Vec::new();
+    let version = value::write(value, Readers::Most, &mut payload)?;
+    Ok(version.map(|version| {
+        footer::seal(&mut payload, version);
+        payload
+    }))
 }
 
 /// Reads a payload.
@@ -140,6 +103,11 @@ pub fn kind(value: &AnyValue<'_>) -> Kind {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use almandine_keyspace::Body;
+
+    fn of_string(bytes: &[u8]) -> Vec<u8> {
+        payload(Stored { kind: Kind::String, body: Body::Bytes(bytes), now: 0 }).unwrap().unwrap()
+    }
 
     fn string(payload: &[u8]) -> Result<Vec<u8>, CommandError> {
         match open(payload)? {

@@ -3,6 +3,7 @@
 //! **Start reading at**: [`accessor`].
 
 pub(crate) mod accessor;
+pub(crate) mod copying;
 pub(crate) mod databases;
 pub(crate) mod destinations;
 pub mod frequency;

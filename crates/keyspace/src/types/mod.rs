@@ -15,7 +15,7 @@ mod table_tests;
 #[cfg(test)]
 pub(crate) mod testing;
 
-pub use collection::{Collection, Contents, Frozen, New, Snapshot, ValueMut};
+pub use collection::{Collection, Contents, Frozen, New, Snapshot, Stored, ValueMut};
 pub use elements::Elements;
 pub use refusal::{Refusal, WrongKind};
 pub use table::TypeTable;

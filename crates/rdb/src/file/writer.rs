@@ -90,13 +90,22 @@ impl<W: Write> FileWriter<W> {
         self.text(code)
     }
 
+    /// Says that the keys that follow are in a database, which had some before.
+    ///
+    /// # Errors
+    /// As `out` reports them.
+    pub fn select(&mut self, number: u64) -> io::Result<()> {
+        self.pending.push(opcodes::DATABASE);
+        write_number(number, &mut self.pending);
+        self.hand_on(CHUNK_BYTES)
+    }
+
     /// Begins the keys of a database: about `keys`, of which `expiring` expire.
     ///
     /// # Errors
     /// As `out` reports them.
     pub fn database(&mut self, number: u64, keys: u64, expiring: u64) -> io::Result<()> {
-        self.pending.push(opcodes::DATABASE);
-        write_number(number, &mut self.pending);
+        self.select(number)?;
         self.pending.push(opcodes::SIZES);
         write_number(keys, &mut self.pending);
         write_number(expiring, &mut self.pending);
@@ -136,13 +145,21 @@ impl<W: Write> FileWriter<W> {
     ///
     /// # Errors
     /// As `out` reports them.
-    pub fn finish(mut self) -> io::Result<W> {
+    pub fn finish(self) -> io::Result<W> {
+        self.finish_counted().map(|(out, _)| out)
+    }
+
+    /// As [`FileWriter::finish`], and says how many bytes the file has.
+    ///
+    /// # Errors
+    /// As `out` reports them.
+    pub fn finish_counted(mut self) -> io::Result<(W, u64)> {
         self.pending.push(opcodes::END);
         self.hand_on(0)?;
         let sum = if self.options.checksum { self.sum } else { 0 };
         self.out.write_all(&sum.to_le_bytes())?;
         self.out.flush()?;
-        Ok(self.out)
+        Ok((self.out, self.written + size_of_val(&sum) as u64))
     }
 
     fn text(&mut self, text: &[u8]) -> io::Result<()> {

@@ -11,6 +11,7 @@ mod copy;
 #[cfg(debug_assertions)]
 mod failing;
 mod kept;
+mod moment;
 mod rig;
 mod seen;
 mod told;
@@ -154,6 +155,16 @@ fn a_copy_is_completed_by_effects() {
     a_copy_and_later_effects_are_the_keys(seed());
 }
 
+#[test]
+fn a_copy_is_of_one_moment() {
+    moment::copies_are_of_their_moments(seed(), 15);
+}
+
+#[test]
+fn a_copy_is_between_transactions() {
+    moment::copies_are_between_transactions(seed(), 30);
+}
+
 /// The control: processes that leave a step out fail.
 #[cfg(feature = "mutants")]
 #[test]
@@ -163,6 +174,11 @@ fn mutants_are_noticed() {
         ("NoteExpiry", "effects_are_replayed"),
         ("OneGroup", "effects_are_replayed"),
         ("NoteExpiry", "a_copy_is_completed_by_effects"),
+        ("SaveAbsence", "a_copy_is_of_one_moment"),
+        ("SaveRemoved", "a_copy_is_of_one_moment"),
+        ("KeepSaved", "a_copy_is_of_one_moment"),
+        ("PassLatched", "a_copy_is_of_one_moment"),
+        ("RaiseAlone", "a_copy_is_between_transactions"),
     ] {
         let found = (1..=10).any(|seed| {
             let output = Command::new(std::env::current_exe().unwrap())

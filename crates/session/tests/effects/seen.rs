@@ -1,7 +1,7 @@
 //! Values as they are compared and copied.
 
-use almandine_keyspace::types::set::Sets;
-use almandine_keyspace::types::sorted_set::SortedSets;
+use almandine_keyspace::types::set::{Set, Sets};
+use almandine_keyspace::types::sorted_set::{SortedSet, SortedSets};
 use almandine_keyspace::types::stream::Streams;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,9 +10,9 @@ use almandine_datatypes::packed::Due;
 use almandine_datatypes::set::SetLimits;
 use almandine_datatypes::sorted_set::SortedSetLimits;
 use almandine_datatypes::stream::StreamObject;
-use almandine_keyspace::types::hash::{HashLimits, Hashes};
-use almandine_keyspace::types::list::{ListLimits, Lists};
-use almandine_keyspace::{Accessor, Body, Effect, Kind, Metadata, Put};
+use almandine_keyspace::types::hash::{Hash, HashLimits, Hashes};
+use almandine_keyspace::types::list::{List, ListLimits, Lists};
+use almandine_keyspace::{Accessor, Body, CopiedKey, Effect, Kind, Metadata, Put, Refusal};
 
 /// A value as it is compared.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,9 +40,20 @@ enum Content {
 }
 
 impl Seen {
+    /// The number that a string is.
+    pub(crate) fn number(&self) -> i64 {
+        let Content::String(text) = &self.content else { panic!("no string: {self:?}") };
+        std::str::from_utf8(text).unwrap().parse().unwrap()
+    }
+
+    /// Without the bytes of what is packed.
+    pub(crate) fn without_packed(&mut self) {
+        self.packed.clear();
+    }
+
     /// Without its form and the name of its encoding, which a copy that is filled element by element finds anew.
     pub(crate) fn without_form(&mut self) {
-        self.packed.clear();
+        self.without_packed();
         if let Content::Set(_, name) | Content::List(_, name) = &mut self.content {
             *name = "";
         }
@@ -89,40 +100,55 @@ pub(crate) fn seen(accessor: &mut Accessor, db: u16, name: &[u8]) -> (Option<See
     let Some(Metadata { kind, expiry_ms, etag, .. }) = reader.metadata(key).unwrap() else { return (None, sequence) };
     // All fields of a hash, or members of a sorted set, may be past their time: then there is none.
     let content = match kind {
-        Kind::Hash => reader
-            .read_as::<Hashes, _>(key, |hash| {
-                hash.try_iter().map(|entry| entry.map(|e| (e.field.to_vec(), (e.value.to_vec(), e.due)))).collect::<Result<_, _>>()
-            })
-            .unwrap()
-            .map(Content::Hash),
-        Kind::SortedSet => reader
-            .read_as::<SortedSets, _>(key, |set| {
-                set.iter().map(|entry| entry.map(|e| (e.member.to_vec(), (e.score.to_bits(), e.due)))).collect::<Result<_, _>>()
-            })
-            .unwrap()
-            .map(Content::SortedSet),
-        Kind::Set => reader
-            .read_as::<Sets, _>(key, |set| {
-                let all: Result<_, _> = set.try_iter().map(|member| member.map(|member| member.to_vec())).collect();
-                Ok(Content::Set(all?, set.encoding().name()))
-            })
-            .unwrap(),
-        Kind::List => reader
-            .read_as::<Lists, _>(key, |list| {
-                let all: Result<_, _> = list.try_iter().map(|element| element.map(|element| element.to_vec())).collect();
-                Ok(Content::List(all?, list.encoding().name()))
-            })
-            .unwrap(),
-        Kind::Stream => reader
-            .read_as::<Streams, _>(key, |stream| {
-                let mut image = Vec::new();
-                (*stream)?.write_part(ImageCursor::default(), usize::MAX, &mut image)?;
-                Ok(Content::Stream(image))
-            })
-            .unwrap(),
+        Kind::Hash => reader.read_as::<Hashes, _>(key, hash).unwrap(),
+        Kind::SortedSet => reader.read_as::<SortedSets, _>(key, sorted_set).unwrap(),
+        Kind::Set => reader.read_as::<Sets, _>(key, set).unwrap(),
+        Kind::List => reader.read_as::<Lists, _>(key, list).unwrap(),
+        Kind::Stream => reader.read_as::<Streams, _>(key, |stream| self::stream((*stream)?)).unwrap(),
         Kind::String => Some(Content::String(reader.read(key).unwrap().unwrap().to_vec())),
     };
     (content.map(|content| Seen { content, packed: Vec::new(), expiry_ms, etag }), sequence)
+}
+
+/// A key of a copy of one moment; None: it had expired by then, or all of it.
+pub(crate) fn copied(key: &CopiedKey<'_>, now_ms: i64) -> Option<Seen> {
+    let value = key.value;
+    let content = match value.kind {
+        _ if key.expiry_ms.is_some_and(|at_ms| at_ms <= now_ms) => None,
+        Kind::Hash => value.collection::<Hashes>().unwrap().map(|it| hash(&it).unwrap()),
+        Kind::SortedSet => value.collection::<SortedSets>().unwrap().map(|it| sorted_set(&it).unwrap()),
+        Kind::Set => value.collection::<Sets>().unwrap().map(|it| set(&it).unwrap()),
+        Kind::List => value.collection::<Lists>().unwrap().map(|it| list(&it).unwrap()),
+        Kind::Stream => value.collection::<Streams>().unwrap().map(|it| stream(it.unwrap()).unwrap()),
+        Kind::String => Some(Content::String(value.string().unwrap().to_vec())),
+    };
+    content.map(|content| Seen { content, packed: Vec::new(), expiry_ms: key.expiry_ms, etag: key.etag })
+}
+
+fn hash(hash: &Hash<'_>) -> Result<Content, Refusal> {
+    let all: Result<_, _> = hash.try_iter().map(|entry| entry.map(|e| (e.field.to_vec(), (e.value.to_vec(), e.due)))).collect();
+    all.map(Content::Hash)
+}
+
+fn sorted_set(set: &SortedSet<'_>) -> Result<Content, Refusal> {
+    let all: Result<_, _> = set.iter().map(|entry| entry.map(|e| (e.member.to_vec(), (e.score.to_bits(), e.due)))).collect();
+    Ok(Content::SortedSet(all?))
+}
+
+fn set(set: &Set<'_>) -> Result<Content, Refusal> {
+    let all: Result<_, _> = set.try_iter().map(|member| member.map(|member| member.to_vec())).collect();
+    Ok(Content::Set(all?, set.encoding().name()))
+}
+
+fn list(list: &List<'_>) -> Result<Content, Refusal> {
+    let all: Result<_, _> = list.try_iter().map(|element| element.map(|element| element.to_vec())).collect();
+    Ok(Content::List(all?, list.encoding().name()))
+}
+
+fn stream(stream: &StreamObject) -> Result<Content, Refusal> {
+    let mut image = Vec::new();
+    stream.write_part(ImageCursor::default(), usize::MAX, &mut image)?;
+    Ok(Content::Stream(image))
 }
 
 /// Gives a key that value.

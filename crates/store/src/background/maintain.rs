@@ -121,7 +121,7 @@ impl Maintenance {
         let mut busy = self.prepare_pages(now_ms);
         busy |= self.resize_index(now_ms);
         store.expiry.feed.drain(|notice| self.wheel.file(notice));
-        if store.expiry.reclaiming.load(Ordering::Relaxed) && !store.expiry.held.load(Ordering::Relaxed) {
+        if store.expiry.reclaiming.load(Ordering::Relaxed) && !self.session.holds_expiry() {
             busy |= reclaim_expired(&mut self.session, &mut self.wheel, &mut self.pace, now_ms);
         }
         busy |= self.rebuild.step(&mut self.session, &mut self.wheel, &mut self.pace) != 0;

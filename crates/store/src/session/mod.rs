@@ -23,6 +23,7 @@ pub(crate) mod scan;
 pub(crate) mod thread_state;
 mod touched;
 mod view;
+mod walk;
 
 pub use batch::Session;
 pub use blocking::ready_keys::ReadyKeys;
@@ -34,3 +35,4 @@ pub use plan::Plan;
 pub use plan::ahead::{Ahead, Expected};
 pub use scan::{Keys, Scanned};
 pub use view::View;
+pub use walk::Walk;

@@ -4,6 +4,7 @@ use super::batch::Session;
 use super::view::View;
 use crate::changes::events::Event;
 use crate::changes::{Body, Change, Effect, RemovalReason};
+use crate::copying::COPY;
 use crate::counters::add;
 use crate::index::Index;
 use crate::namespace::NO_NAMESPACE;
@@ -72,7 +73,7 @@ impl Shared {
     pub(crate) fn note_change(&self, local: &mut ThreadState, key: &Key<'_>, act: Act<'_>) {
         debug_assert!(local.participant.is_inside(), "INV-CHANGE-1: a change belongs to a batch, which tells it at its end");
         add(&self.thread(local).changes, 1);
-        let wanted = self.consumers.wanted();
+        let wanted = self.consumers.wanted() & !COPY;
         if wanted != 0 {
             self.tell_change(local, wanted, key, act);
         }
@@ -181,7 +182,11 @@ impl Shared {
 
     /// Notes that a record is given up of which nothing tells the key. `namespace` is 0 when nothing tells that either.
     pub(crate) fn note_lost(&self, local: &mut ThreadState, namespace: u16) {
-        if self.consumers.wanted() & Consumer::Effects as u32 == 0 {
+        let wanted = self.consumers.wanted();
+        if wanted & COPY != 0 {
+            self.consumers.copying.count_lost();
+        }
+        if wanted & Consumer::Effects as u32 == 0 {
             return;
         }
         let generation = if namespace == NO_NAMESPACE { 0 } else { self.consumers.generation(namespace) };
@@ -193,7 +198,7 @@ impl Shared {
     #[inline]
     fn note_removal(&self, local: &mut ThreadState, record: Record, header: Header, reason: RemovalReason) {
         let wanted = self.consumers.wanted();
-        if wanted & (NOTED | EVENTS | WAIT) != 0 {
+        if wanted & (NOTED | EVENTS | WAIT | COPY) != 0 {
             self.note_wanted(local, wanted, record, header, reason);
         }
     }
@@ -208,6 +213,13 @@ impl Shared {
         );
         let (namespace, bytes) = (header.namespace(), self.key_of(record, header));
         let key = Key { namespace, glance: GlanceId::default(), bytes, hash };
+        match reason {
+            _ if wanted & COPY == 0 => {}
+            RemovalReason::Damaged => self.consumers.copying.count_lost(),
+            RemovalReason::Expired | RemovalReason::Evicted => {
+                step!(SaveRemoved, self.save_before(&key, Some((record, header, 0))));
+            }
+        }
         if wanted & EVENTS != 0 && reason != RemovalReason::Damaged {
             self.note_event(local, namespace, bytes, Event::Removed(reason));
         }

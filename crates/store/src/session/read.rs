@@ -43,7 +43,7 @@ impl Session {
     /// Whether what has expired is to stay for now.
     #[must_use]
     pub(crate) fn holds_expiry(&self) -> bool {
-        self.store.expiry.held.load(Ordering::Relaxed)
+        self.store.expiry.held.load(Ordering::Relaxed) || self.store.consumers.copying.is_full()
     }
 
     /// Removes `key` if its record is past its time and no lock plan is held.

@@ -28,7 +28,8 @@ impl Shared {
             tier_bytes: self.tier.as_ref().map_or(0, Tier::memory_bytes),
             ghost_bytes: self.eviction.ghosts.memory_bytes(),
             external_bytes: self.budget.external_bytes.get().map_or(0, |bytes| bytes())
-                + outliving.bytes().saturating_sub(outliving.object_bytes()),
+                + outliving.bytes().saturating_sub(outliving.object_bytes())
+                + self.consumers.copying.bytes(),
             staged_bytes: self.tier.as_ref().map_or(0, |tier| tier.staging.bytes()) + outliving.object_bytes(),
             garbage_bytes: self.background.garbage.bytes(),
         }
@@ -109,7 +110,10 @@ impl Shared {
 
     /// Whether the background should evict.
     pub(crate) fn wants_eviction_ahead(&self) -> bool {
-        self.eviction_policy().order != EvictionOrder::Never && self.excess_bytes_ahead() != 0 && self.can_evict()
+        self.eviction_policy().order != EvictionOrder::Never
+            && !self.consumers.copying.is_full()
+            && self.excess_bytes_ahead() != 0
+            && self.can_evict()
     }
 
     fn can_evict(&self) -> bool {

@@ -8,6 +8,7 @@
 
 use crate::changes::Changes;
 use crate::changes::events::EventListener;
+use crate::copying::Copying;
 use crate::namespace::NAMESPACES;
 use crate::record::Kind;
 use crate::record::key::Key;
@@ -29,6 +30,8 @@ pub enum Consumer {
     Wait = 8,
     /// Keyspace events, told in the order of each key's changes ([`crate::Event`]).
     Events = 16,
+    /// A copy of one moment: what is there before a change is saved for it ([`crate::Plan::begin_copy`]).
+    Copy = 32,
 }
 
 /// Counters that order the effects on the keys of one stripe of hashes.
@@ -72,6 +75,7 @@ pub(crate) struct Consumers {
     pub(crate) lost: OnceLock<Lost>,
     pub(crate) afterwards: OnceLock<Afterwards>,
     pub(crate) events: OnceLock<EventListener>,
+    pub(crate) copying: Copying,
 }
 
 impl Consumers {

@@ -60,6 +60,12 @@ impl Stall {
         self.fruitless.store(!any, Ordering::Relaxed);
     }
 
+    fn tell_end(&self) {
+        if let Some(call) = self.on_end.get() {
+            call();
+        }
+    }
+
     /// Sets what is called when writers may go on. Once per store.
     pub(crate) fn on_end(&self, call: StallEndCall) {
         let first = self.on_end.set(call).is_ok();
@@ -68,12 +74,21 @@ impl Stall {
 }
 
 impl Shared {
-    /// Whether writers should wait: because the device is behind, or compaction in memory.
+    /// Whether writers should wait: because the device is behind, compaction in memory, or the walk of a copy.
     #[inline]
     pub(crate) fn is_stalled(&self) -> bool {
+        self.consumers.copying.is_full()
+            || match &self.tier {
+                Some(tier) => tier.is_stalled(self.log.pages.resident()),
+                None => self.budget.stall.stalled.load(Ordering::Acquire),
+            }
+    }
+
+    /// Lets writers go on that have waited.
+    pub(crate) fn tell_stall_end(&self) {
         match &self.tier {
-            Some(tier) => tier.is_stalled(self.log.pages.resident()),
-            None => self.budget.stall.stalled.load(Ordering::Acquire),
+            Some(tier) => tier.tell_room(),
+            None => self.budget.stall.tell_end(),
         }
     }
 
@@ -110,9 +125,7 @@ impl Shared {
         stall.ceiling.store(ceiling, Ordering::Relaxed);
         if stalled && resident + RESUME_PAGES <= ceiling {
             stall.stalled.store(false, Ordering::Release);
-            if let Some(call) = stall.on_end.get() {
-                call();
-            }
+            stall.tell_end();
         }
     }
 

@@ -287,8 +287,14 @@ impl Tier {
         if self.waiting.load(Ordering::SeqCst)
             && (!self.is_overfull(resident) || self.failing.load(Ordering::Relaxed))
             && self.waiting.swap(false, Ordering::SeqCst)
-            && let Some(call) = self.staging.on_room.get()
         {
+            self.tell_room();
+        }
+    }
+
+    /// Lets those go on that wait for room.
+    pub(crate) fn tell_room(&self) {
+        if let Some(call) = self.staging.on_room.get() {
             call();
         }
     }

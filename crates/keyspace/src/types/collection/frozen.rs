@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use almandine_base::step;
-use almandine_store::{Kind, SharedValue};
+use almandine_store::{Body, Kind, SharedValue};
 
 use super::{Collection, Contents, downcast};
 use crate::{Accessor, Key, Keyspace, Missing, Reader, Refusal};
@@ -13,6 +13,45 @@ pub struct Frozen {
     value: Option<(Kind, Held)>,
     keyspace: Arc<Keyspace>,
     now: u64,
+}
+
+/// A value as it is stored, of any type.
+#[derive(Clone, Copy)]
+pub struct Stored<'v> {
+    /// Its type.
+    pub kind: Kind,
+    /// The bytes of a string or of a packed collection; or a large string or an object.
+    pub body: Body<'v>,
+    /// When it is looked at, in milliseconds since the Unix epoch: elements that have expired by then are absent.
+    pub now: u64,
+}
+
+impl<'v> Stored<'v> {
+    /// The bytes of a string.
+    ///
+    /// # Errors
+    /// When it is of another type.
+    pub fn string(self) -> Result<&'v [u8], Refusal> {
+        match self.body {
+            _ if self.kind != Kind::String => Err(Refusal::WrongKind),
+            Body::Bytes(bytes) => Ok(bytes),
+            Body::Shared(value) => Ok(value.as_ref().as_ref()),
+        }
+    }
+
+    /// A collection. None: there is nothing of it but elements past their time.
+    ///
+    /// # Errors
+    /// When it is of another type.
+    pub fn collection<C: Collection>(self) -> Result<Option<C::View<'v>>, Refusal> {
+        let contents = match self.body {
+            _ if self.kind != C::KIND => return Err(Refusal::WrongKind),
+            Body::Bytes(bytes) => Some(Contents::Packed(C::packed(bytes))),
+            Body::Shared(value) => value.as_object().and_then(downcast::<C>).map(Contents::Object),
+        };
+        let live = contents.filter(|contents| !C::is_expired(*contents, self.now));
+        Ok(live.map(|contents| C::view(contents, self.now)))
+    }
 }
 
 enum Held {
@@ -28,12 +67,7 @@ impl Frozen {
     /// # Errors
     /// When it is of another type.
     pub fn string(&self) -> Result<Option<&[u8]>, Refusal> {
-        match &self.value {
-            None => Ok(None),
-            Some((Kind::String, Held::Copied(bytes))) => Ok(Some(bytes)),
-            Some((Kind::String, Held::Shared(value))) => Ok(value.as_ref().map(|value| value.as_ref().as_ref())),
-            Some(_) => Err(Refusal::WrongKind),
-        }
+        self.stored().map(Stored::string).transpose()
     }
 
     /// A collection. None: there was no key, or nothing of it but elements past their time.
@@ -41,16 +75,18 @@ impl Frozen {
     /// # Errors
     /// When it is of another type.
     pub fn collection<C: Collection>(&self) -> Result<Option<C::View<'_>>, Refusal> {
-        let contents = match &self.value {
-            None => return Ok(None),
-            Some((kind, _)) if *kind != C::KIND => return Err(Refusal::WrongKind),
-            Some((_, Held::Copied(bytes))) => Some(Contents::Packed(C::packed(bytes))),
-            Some((_, Held::Shared(value))) => {
-                value.as_ref().and_then(|value| value.as_object()).and_then(downcast::<C>).map(Contents::Object)
-            }
+        self.stored().map_or(Ok(None), Stored::collection::<C>)
+    }
+
+    /// The value, whatever its type. None: there was no key.
+    #[must_use]
+    pub fn stored(&self) -> Option<Stored<'_>> {
+        let (kind, held) = self.value.as_ref()?;
+        let body = match held {
+            Held::Copied(bytes) => Body::Bytes(bytes),
+            Held::Shared(value) => Body::Shared(value.as_ref()?),
         };
-        let live = contents.filter(|contents| !C::is_expired(*contents, self.now));
-        Ok(live.map(|contents| C::view(contents, self.now)))
+        Some(Stored { kind: *kind, body, now: self.now })
     }
 
     /// When it was frozen, in milliseconds since the Unix epoch.

@@ -20,7 +20,7 @@ pub(super) use ahead::{TOGETHER, fetch_ahead};
 pub use change::ValueMut;
 pub(super) use draft::Draft;
 pub(super) use edits::EditBytes;
-pub use frozen::Frozen;
+pub use frozen::{Frozen, Stored};
 pub use look::Snapshot;
 pub(super) use look::visit_while;
 pub use new::New;

@@ -77,7 +77,7 @@ pub(crate) fn command(random: &mut Random, unique: &str, input: &mut Vec<u8>) {
 }
 
 /// Appends lines of commands as they go over the wire.
-fn push(text: &str, input: &mut Vec<u8>) {
+pub(crate) fn push(text: &str, input: &mut Vec<u8>) {
     for line in text.split('\n') {
         let words: Vec<&str> = line.split(' ').collect();
         input.extend_from_slice(format!("*{}\r\n", words.len()).as_bytes());

@@ -16,6 +16,7 @@ use super::batch::Session;
 use super::cold::Need;
 use super::notes::Act;
 use super::remove::{Damaged, count_live, drop_lost};
+use crate::copying::COPY;
 use crate::counters::add;
 use crate::expiry::feed::Notice;
 use crate::full::{Full, NotSet};
@@ -127,6 +128,9 @@ impl Session {
         debug_assert_eq!(key.hash, store.hash(key.namespace, key.bytes), "INV-INDEX-1: a key's hash leads to its bucket");
         local.touched.note(key.hash);
         let (found, unknown) = find(store, local, number, &key);
+        if store.consumers.wanted() & COPY != 0 && (found.is_some() || unknown.is_empty()) {
+            store.save_before(&key, found.map(|(position, (record, header))| (record, header, position.entry().heat())));
+        }
         let latch = step!(LookUnderLatch, latch, else latch.map(drop).map(|()| store.index.lock_exclusive(key.hash)));
         let guard = Guard { store, local, number, _latch: latch, key };
         match found {

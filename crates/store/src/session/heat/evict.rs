@@ -43,7 +43,7 @@ pub(crate) fn make_room(store: &Shared, local: &mut ThreadState) {
     let allocated = std::mem::take(&mut local.allocated.words) as u64 * WORD as u64;
     local.allocated.quantum_words = thread_state::quantum_words(store.budget_bytes());
     let excess = store.excess_bytes();
-    if excess > 0 && store.eviction_policy().order != EvictionOrder::Never {
+    if excess > 0 && !store.consumers.copying.is_full() && store.eviction_policy().order != EvictionOrder::Never {
         let budget = store.budget_bytes().max(1);
         // The further beyond the budget, the more buckets: half a per cent doubles the effort.
         let effort = (excess.saturating_mul(200) / budget).min(6);

@@ -87,6 +87,14 @@ impl<'s> Heat<'s> {
         Ok(self.of(key)?.map(|heat| self.session.store.eviction.idle.idle_ms(heat & AGE_MAX)))
     }
 
+    /// What [`Heat::idle_ms`] would say of keys by how warm they are.
+    #[must_use]
+    pub fn idle_ms_by_heat(self) -> [u64; HEAT_MAX as usize + 1] {
+        let idle = &self.session.store.eviction.idle;
+        debug_assert!(AGE_MAX < HEAT_MAX, "an age is a part of the heat");
+        std::array::from_fn(|heat| idle.idle_ms(heat as u64 & AGE_MAX).max(0).unsigned_abs())
+    }
+
     /// Makes a key as old as if it had not been used for `idle_ms`, or younger where ages are not told apart. Only while the
     /// rule is [`HeatRule::Recency`]; else nothing happens.
     pub fn set_idle_ms(self, key: Key<'_>, idle_ms: i64) {

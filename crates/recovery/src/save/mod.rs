@@ -1,0 +1,239 @@
+//! The keyspace as a snapshot file of Redis: all databases as they were at one moment, while clients write.
+//!
+//! A snapshot is begun where the moment is ([`SnapshotFile::begin`]) and written by a thread that may take its time
+//! ([`SnapshotFile::write`]). The file has its name only when all of it is durable: a temporary file beside it is written, synced
+//! and renamed, and then the name is made durable. A file that was there before stays until then.
+//!
+//! Keys that were past their time at the moment are left out, so are such elements of collections.
+
+mod error;
+mod options;
+pub mod value;
+
+pub use error::SaveError;
+pub use options::{SaveOptions, SaveProgress, Saved};
+
+use std::io::{self, Write};
+use std::path::Path;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
+
+use almandine_io::file::File;
+use almandine_io::{clock, files, process, thread};
+use almandine_keyspace::{Accessor, CopiedKey, Copying, KeyUse, frequency};
+use almandine_rdb::file::{EntryMetadata, FileWriter, WriteOptions};
+
+use self::value::Readers;
+
+/// Bytes after which what was written is made durable, so that the sync at the end is short.
+const SYNC_BYTES: u64 = 32 << 20;
+/// How often a record that cannot be read is tried again,
+const ATTEMPTS: u32 = 50;
+/// and the rest between two attempts.
+const REST: Duration = Duration::from_millis(100);
+
+/// All databases as they were at one moment. While it lives, writers save for it what they overwrite.
+pub struct SnapshotFile {
+    copying: Copying,
+}
+
+impl SnapshotFile {
+    /// Begins a snapshot of this moment; None: there is one under way. Within a batch, and not in a unit that holds latches.
+    #[must_use]
+    pub fn begin(accessor: &mut Accessor) -> Option<Self> {
+        let room = options::saved_bytes_max(accessor.keyspace());
+        accessor.unit().begin_copying(room).map(|copying| Self { copying })
+    }
+
+    /// As [`SnapshotFile::begin`], outside of a batch.
+    #[must_use]
+    pub fn begin_now(accessor: &mut Accessor) -> Option<Self> {
+        accessor.begin_batch(clock::unix_ms());
+        let snapshot = Self::begin(accessor);
+        accessor.end_batch();
+        snapshot
+    }
+
+    /// Writes it under this name, durably. Outside of a batch, by an accessor of the same keyspace.
+    ///
+    /// # Errors
+    /// When it cannot be written as a whole; then whatever had the name has it still.
+    pub fn write(
+        self,
+        accessor: &mut Accessor,
+        path: &Path,
+        options: &SaveOptions,
+        progress: &SaveProgress,
+    ) -> Result<Saved, SaveError> {
+        let directory = path.parent().filter(|directory| !directory.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let temporary = directory.join(format!("temp-{}.rdb", process::id()));
+        let written = (|| {
+            let out = Synced { file: files::create(&temporary)?, unsynced: 0 };
+            let (out, saved) = self.write_to(accessor, out, options, progress)?;
+            out.file.sync_all()?;
+            files::rename(&temporary, path)?;
+            files::sync_directory(directory)?;
+            Ok(saved)
+        })();
+        if written.is_err() {
+            let _ = files::remove(&temporary);
+        }
+        written
+    }
+
+    /// Writes it somewhere. Nothing is made durable.
+    ///
+    /// # Errors
+    /// When it cannot be written as a whole.
+    pub fn write_to<W: Write>(
+        mut self,
+        accessor: &mut Accessor,
+        out: W,
+        options: &SaveOptions,
+        progress: &SaveProgress,
+    ) -> Result<(W, Saved), SaveError> {
+        let write = WriteOptions { version: options.version, checksum: options.checksum, compression: options.compression };
+        let mut file = Writing {
+            out: FileWriter::new(out, write),
+            options,
+            progress,
+            now_ms: self.copying.now_ms(),
+            sizes: self.copying.databases().map(|database| (database.db, (database.keys, database.expiring))).collect(),
+            selected: None,
+            value: Vec::new(),
+            saved: Saved::default(),
+        };
+        file.head(accessor)?;
+        let (mut attempts, mut failed) = (0, None);
+        loop {
+            let more = self.copying.next(accessor, |key| {
+                if failed.is_none() && !progress.is_cancelled() {
+                    failed = file.key(&key).err();
+                }
+            });
+            progress.copied(file.out.len(), self.copying.millionths());
+            if let Some(error) = failed {
+                return Err(error);
+            }
+            if progress.is_cancelled() {
+                return Err(SaveError::Cancelled);
+            }
+            match more {
+                Ok(true) => attempts = 0,
+                Ok(false) => break,
+                Err(_) if attempts == ATTEMPTS => return Err(SaveError::Unreadable),
+                Err(_) => {
+                    attempts += 1;
+                    thread::sleep(REST);
+                }
+            }
+        }
+        if self.copying.lost() != 0 {
+            return Err(SaveError::Lost(self.copying.lost()));
+        }
+        file.end()
+    }
+}
+
+/// A file that is being written.
+struct Writing<'w, W> {
+    out: FileWriter<W>,
+    options: &'w SaveOptions,
+    progress: &'w SaveProgress,
+    now_ms: i64,
+    /// Of each database its keys, and those of them that expire; taken out when they were written.
+    sizes: std::collections::BTreeMap<u16, (u64, u64)>,
+    selected: Option<u16>,
+    value: Vec<u8>,
+    saved: Saved,
+}
+
+impl<W: Write> Writing<'_, W> {
+    fn head(&mut self, accessor: &Accessor) -> io::Result<()> {
+        let used = accessor.keyspace().figures().used_bytes();
+        self.out.aux("redis-ver", self.options.server_version.as_bytes())?;
+        self.out.aux("redis-bits", b"64")?;
+        self.out.aux("ctime", (self.now_ms / 1000).to_string().as_bytes())?;
+        self.out.aux("used-mem", used.to_string().as_bytes())?;
+        for (name, value) in &self.options.aux {
+            self.out.aux(name, value.as_bytes())?;
+        }
+        self.options.functions.iter().try_for_each(|code| self.out.function(code))
+    }
+
+    fn key(&mut self, copied: &CopiedKey<'_>) -> Result<(), SaveError> {
+        if copied.expiry_ms.is_some_and(|at_ms| at_ms <= self.now_ms) {
+            return Ok(());
+        }
+        self.value.clear();
+        let written = value::write(copied.value, Readers::Of(self.options.version), &mut self.value);
+        let Some(version) = written.map_err(|_| SaveError::Unreadable)? else { return Ok(()) };
+        if !self.options.version.has(version) {
+            if self.options.strict {
+                return Err(SaveError::Version { key: copied.key.to_vec(), version });
+            }
+            self.saved.newer = self.saved.newer.max(Some(version));
+        }
+        self.select(copied.db)?;
+        let metadata = EntryMetadata {
+            expiry_ms: copied.expiry_ms,
+            idle_s: if let KeyUse::IdleSeconds(seconds) = copied.used { Some(seconds) } else { None },
+            frequency: if let KeyUse::Frequency(steps) = copied.used { Some(frequency::of_steps(steps)) } else { None },
+        };
+        self.out.entry(copied.key, &self.value, metadata)?;
+        self.saved.keys += 1;
+        self.progress.set_keys(self.saved.keys);
+        if self.value.capacity() > 1 << 20 {
+            self.value = Vec::new();
+        }
+        let delay = self.progress.key_delay_us.load(Relaxed);
+        if delay != 0 {
+            thread::sleep(Duration::from_micros(delay));
+        }
+        Ok(())
+    }
+
+    /// Says which database the keys that follow are in.
+    fn select(&mut self, db: u16) -> io::Result<()> {
+        if self.selected == Some(db) {
+            return Ok(());
+        }
+        self.selected = Some(db);
+        match self.sizes.remove(&db) {
+            Some((keys, expiring)) => self.out.database(db.into(), keys, expiring),
+            None => self.out.select(db.into()),
+        }
+    }
+
+    fn end(self) -> Result<(W, Saved), SaveError> {
+        let mut saved = self.saved;
+        let (out, bytes) = self.out.finish_counted()?;
+        saved.bytes = bytes;
+        Ok((out, saved))
+    }
+}
+
+/// A file that becomes durable as it grows.
+struct Synced {
+    file: File,
+    unsynced: u64,
+}
+
+impl Write for Synced {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = self.file.write(bytes)?;
+        self.unsynced += written as u64;
+        if self.unsynced >= SYNC_BYTES {
+            self.file.sync_data()?;
+            self.unsynced = 0;
+        }
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,115 @@
+//! How a snapshot is written, how far it is, and what became of it.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+
+use almandine_io::memory;
+use almandine_keyspace::Keyspace;
+use almandine_rdb::file::WriteVersion;
+
+/// One part in this number of the memory budget is for what writers save for a snapshot, before they have to wait for it,
+const SAVED_SHARE: u64 = 8;
+/// and at least as many bytes.
+const SAVED_BYTES_MIN: u64 = 64 << 20;
+
+/// How a snapshot is written.
+#[derive(Clone, Debug)]
+pub struct SaveOptions {
+    /// The version of the format.
+    pub version: WriteVersion,
+    /// Whether the file ends with a checksum.
+    pub checksum: bool,
+    /// Whether strings are compressed where that is shorter.
+    pub compression: bool,
+    /// Whether a value that no form of that version can say is an error. Else it is written in a newer form, which older servers
+    /// refuse, and [`Saved::newer`] says so.
+    pub strict: bool,
+    /// The version of Redis that the server says it is.
+    pub server_version: String,
+    /// Further names and what they stand for.
+    pub aux: Vec<(String, String)>,
+    /// Libraries of functions.
+    pub functions: Vec<Vec<u8>>,
+}
+
+impl Default for SaveOptions {
+    fn default() -> Self {
+        Self {
+            version: WriteVersion::default(),
+            checksum: true,
+            compression: true,
+            strict: false,
+            server_version: String::from("7.4.0"),
+            aux: Vec::new(),
+            functions: Vec::new(),
+        }
+    }
+}
+
+/// What became of a snapshot.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Saved {
+    /// Keys in it.
+    pub keys: u64,
+    /// Its bytes.
+    pub bytes: u64,
+    /// The oldest version whose readers know all of its values, if that is newer than the file's own.
+    pub newer: Option<u16>,
+}
+
+/// How far a snapshot is, for questions meanwhile, and what is asked of it.
+#[derive(Debug, Default)]
+pub struct SaveProgress {
+    keys: AtomicU64,
+    bytes: AtomicU64,
+    millionths: AtomicU64,
+    cancelled: AtomicBool,
+    /// Microseconds to rest behind each key, for tests of what happens meanwhile.
+    pub key_delay_us: AtomicU64,
+}
+
+impl SaveProgress {
+    /// Keys that were written.
+    #[must_use]
+    pub fn keys(&self) -> u64 {
+        self.keys.load(Relaxed)
+    }
+
+    /// Bytes that were written.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.bytes.load(Relaxed)
+    }
+
+    /// How much of it is done, in parts of a million.
+    #[must_use]
+    pub fn millionths(&self) -> u64 {
+        self.millionths.load(Relaxed)
+    }
+
+    /// Asks for its end, without a file.
+    pub fn cancel(&self) {
+        self.cancelled.store(true, Relaxed);
+    }
+
+    pub(super) fn is_cancelled(&self) -> bool {
+        self.cancelled.load(Relaxed)
+    }
+
+    pub(super) fn set_keys(&self, keys: u64) {
+        self.keys.store(keys, Relaxed);
+    }
+
+    pub(super) fn copied(&self, bytes: u64, millionths: u64) {
+        self.bytes.store(bytes, Relaxed);
+        self.millionths.store(millionths, Relaxed);
+    }
+}
+
+/// Bytes that writers may save for a snapshot before they have to wait for it.
+pub(super) fn saved_bytes_max(keyspace: &Keyspace) -> u64 {
+    let budget = match keyspace.settings().budget() {
+        0 => memory::physical_bytes(),
+        budget => budget,
+    };
+    (budget / SAVED_SHARE).max(SAVED_BYTES_MIN)
+}

@@ -1,0 +1,218 @@
+//! The walk that copies all records: every bucket once, in the order of scans, in slices of an epoch each.
+//!
+//! A slice copies the records of some buckets, each under the bucket's shared latch: small values byte by byte, large ones as
+//! counted references. What becomes of the copies is the caller's affair, outside of latches and epochs. Keys that stay are met
+//! once, however the index is resized meanwhile (INV-SCAN-1).
+//!
+//! Records on the device: the walk notes the buckets with some, as far as it looks ahead, and ends its slice. Their records are
+//! read together, and the next slice begins at the same bucket.
+
+use super::batch::Session;
+use super::plan::Plan;
+use crate::copying::records::{Beside, Records};
+use crate::index::Index;
+use crate::index::entry::Entry;
+use crate::log::Log;
+use crate::record::{Header, Record};
+use crate::session::scan::range_len;
+use crate::shared::Shared;
+use crate::store::Store;
+use crate::tier::pages::PageInfo;
+use crate::tier::read::stage::{Fetcher, Stage};
+use almandine_base::object::Missing;
+use almandine_base::step;
+use std::sync::Arc;
+
+/// Buckets of a slice at most: some tens of microseconds.
+const BUCKETS_PER_SLICE: usize = 64;
+/// Bytes that a slice copies, before it ends behind a bucket.
+const BYTES_PER_SLICE: usize = 128 << 10;
+/// Buckets that a walk looks ahead for records on the device,
+const BUCKETS_AHEAD: usize = 64;
+/// and such records at most.
+const WANTED_MAX: usize = 256;
+
+/// A walk through all records. That of a copy of one moment has to be followed by [`crate::Store::end_copy`], wherever it has come.
+pub struct Walk {
+    place: u64,
+    ended: bool,
+    of_moment: bool,
+    stage: Stage,
+    fetcher: Fetcher,
+    entries: Vec<Entry>,
+}
+
+impl Plan<'_> {
+    /// Begins a copy of this moment, of these namespaces, and returns its walk; None: there is one already. The session is alone.
+    /// From now on what a change would overwrite is saved, in up to `saved_bytes_max` bytes: then writers wait.
+    #[must_use]
+    pub fn begin_copy(&mut self, namespaces: &[u16], saved_bytes_max: u64) -> Option<Walk> {
+        debug_assert!(
+            step!(RaiseAlone, self.session.local.participant.has_gate_closed(), else true),
+            "INV-COPY-1: no unit of work is on both sides of the moment"
+        );
+        self.session.store.begin_copy(namespaces, saved_bytes_max).then(|| Walk::new(true))
+    }
+}
+
+impl Walk {
+    fn new(of_moment: bool) -> Self {
+        let (stage, fetcher) = (Stage::default(), Fetcher::default());
+        Self { place: 0, ended: false, of_moment, stage, fetcher, entries: Vec::with_capacity(64) }
+    }
+
+    /// How much of the walk is done, in parts of a million.
+    #[must_use]
+    pub fn millionths(&self) -> u64 {
+        if self.ended { 1_000_000 } else { ((u128::from(self.place) * 1_000_000) >> u64::BITS) as u64 }
+    }
+
+    /// Records that could not be copied: they were damaged on the device and had to be given up since the walk has begun.
+    #[must_use]
+    pub fn lost(&self, store: &Store) -> u64 {
+        if self.of_moment { store.inner.consumers.copying.lost() } else { 0 }
+    }
+
+    /// Copies the records of a slice to `records`, which are behind what it has; false: that was the last one. Outside of a batch.
+    ///
+    /// # Errors
+    /// When a record on the device cannot be read; the next call tries again.
+    pub fn next(&mut self, session: &mut Session, records: &mut Records) -> Result<bool, Missing> {
+        debug_assert!(!session.holds_latches(), "INV-LATCH-3: a walk latches by itself");
+        debug_assert!(!session.local.participant.is_inside(), "INV-LATCH-2: a walk rests outside of epochs");
+        if self.ended {
+            return Ok(false);
+        }
+        let from = self.place;
+        let mut wanted = session.cold().take_wanted();
+        debug_assert!(wanted.is_empty() || session.store.tier.is_some(), "INV-TIER-1: without a device nothing is cold");
+        session.cold().stage_blocking(&mut wanted, &mut self.stage, &mut self.fetcher);
+        let now_ms = session.now_ms();
+        session.enter(now_ms);
+        session.staging().attach(std::mem::take(&mut self.stage));
+        let copied = self.slice(session, records);
+        let mut stage = session.staging().detach_quietly();
+        session.leave();
+        self.fetcher.reclaim(&mut stage);
+        if self.of_moment {
+            // Outside of the epoch: a part that is taken may be large.
+            session.store.consumers.copying.take_passed(from, records);
+            session.store.resume_writers();
+        }
+        copied?;
+        Ok(!self.ended)
+    }
+
+    /// Copies the records of some buckets. An error: one cannot be read.
+    fn slice(&mut self, session: &mut Session, records: &mut Records) -> Result<(), Missing> {
+        debug_assert!(session.local.participant.is_inside(), "INV-FREE-1: a record is copied in the epoch in which it was found");
+        let store = Arc::clone(&session.store);
+        let mut ahead = 0;
+        let mut place = self.place;
+        let mut outcome = Ok(());
+        let begun = records.bytes_len();
+        for _ in 0..BUCKETS_PER_SLICE {
+            let latch = store.index.lock_shared(place.reverse_bits());
+            let number = latch.number();
+            // Latched, the bucket cannot split or merge, so its range is fixed.
+            let range = range_len(number, store.index.len());
+            let next = (place & !(range - 1)).wrapping_add(range);
+            store.index.prefetch_bucket(Index::bucket_of(next.reverse_bits(), store.index.len()));
+            self.entries.clear();
+            store.index.collect(number, &mut self.entries);
+            let len = records.len();
+            let copied = self.bucket(session, &store, place, ahead != 0, records);
+            if copied.is_err() {
+                records.truncate(len);
+            }
+            match (copied, ahead) {
+                (Ok(()), 0) => {
+                    debug_assert!(next == 0 || next > self.place, "INV-SCAN-1: a walk goes forward");
+                    self.place = next;
+                    self.ended = next == 0;
+                    if self.of_moment {
+                        step!(PassLatched, store.consumers.copying.pass(next));
+                    }
+                }
+                (Err(missing), 0) if missing != Missing::Cold => outcome = Err(missing),
+                _ => ahead += 1,
+            }
+            drop(latch);
+            place = next;
+            let full = records.bytes_len() - begun >= BYTES_PER_SLICE;
+            if place == 0 || full || ahead >= BUCKETS_AHEAD || session.cold().wanted() >= WANTED_MAX || outcome.is_err() {
+                break;
+            }
+        }
+        outcome
+    }
+
+    /// Copies the records of a latched bucket from a place on; `ahead`: only looks which are on the device.
+    fn bucket(&self, session: &Session, store: &Shared, place: u64, ahead: bool, records: &mut Records) -> Result<(), Missing> {
+        debug_assert!(
+            store.index.bucket(Index::bucket_of(place.reverse_bits(), store.index.len())).is_latched(),
+            "INV-COPY-1: a bucket is copied under its latch"
+        );
+        let head = session.local.head;
+        self.entries.iter().map(|entry| entry.address()).filter(|&address| address >= head).for_each(|it| store.log.prefetch(it));
+        let mut whole = Ok(());
+        for entry in &self.entries {
+            let address = entry.address();
+            let (record, header) = if address >= head {
+                // SAFETY: read from a latched bucket inside the epoch.
+                let record = unsafe { store.log.record(address) };
+                (record, record.header())
+            } else if self.is_left_out(store, address) {
+                continue;
+            } else {
+                match session.scan_cold(address) {
+                    Ok(Some(staged)) => staged,
+                    Ok(None) => {
+                        whole = Err(Missing::Unreadable);
+                        continue;
+                    }
+                    Err(missing) => {
+                        // What can be read is read first.
+                        whole = if missing == Missing::Cold { Err(missing) } else { whole.and(Err(missing)) };
+                        continue;
+                    }
+                }
+            };
+            if !ahead && whole.is_ok() {
+                self.record(store, place, (record, header, entry.heat()), records);
+            }
+        }
+        whole
+    }
+
+    fn record(&self, store: &Shared, place: u64, (record, header, heat): (Record, Header, u64), records: &mut Records) {
+        let namespace = header.namespace();
+        debug_assert_ne!(namespace, 0, "INV-NS-1: zero names no namespace");
+        if header.has(Header::DEAD) || !self.takes(store, namespace) {
+            return;
+        }
+        let key = store.key_of(record, header);
+        let hash = store.hash(namespace, key);
+        if hash.reverse_bits() < place {
+            return;
+        }
+        if self.of_moment && store.consumers.copying.is_saved(namespace, key, hash) {
+            return;
+        }
+        records.push(namespace, key, record, header, Beside { heat, sequence: 0 });
+    }
+
+    /// Whether a namespace's records are copied.
+    fn takes(&self, store: &Shared, namespace: u16) -> bool {
+        debug_assert!(!self.ended, "INV-COPY-1: what is behind the walk is no part of it");
+        if self.of_moment { store.consumers.copying.has(namespace) } else { !store.namespaces.is_dropped(namespace) }
+    }
+
+    /// Whether all records of the page on the device that holds `address` belong to a namespace that is not copied.
+    fn is_left_out(&self, store: &Shared, address: u64) -> bool {
+        let info = store.tier.as_ref().and_then(|tier| tier.pages.info(Log::page_of(address)));
+        let namespace =
+            info.filter(|info| info.namespace() != PageInfo::MIXED).and_then(|info| u16::try_from(info.namespace()).ok());
+        namespace.is_some_and(|namespace| namespace != 0 && !self.takes(store, namespace))
+    }
+}
