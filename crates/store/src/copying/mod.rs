@@ -8,7 +8,7 @@
 //! ```text
 //!    reversed hash   0 ─────────────── passed ───────────────── end
 //!    a change           just happens   │   saves what was there
-//!    the walk           has copied     │   copies what is there, unless something was saved in its place
+//!    the walk           has copied     │   copies what is there, unless something was saved instead
 //! ```
 //! What the walk has copied and what was saved are together the state of that moment. The walk shares each bucket's latch while it
 //! copies, and moves `passed` behind the bucket under that latch, so a change sees one side or the other. A bucket covers one
@@ -45,7 +45,7 @@ const END: u64 = 1 << 63;
 /// What sessions and the walk tell each other.
 pub(crate) struct Copying {
     running: AtomicBool,
-    /// The walk has passed the places, halved, below. Written by the walk under the latch of the last bucket.
+    /// The walk has passed the positions, halved, below. Written by the walk under the latch of the last bucket.
     passed: AtomicU64,
     /// Namespaces that are copied. Written while all sessions are kept out.
     namespaces: Box<[AtomicU64]>,
@@ -83,7 +83,7 @@ impl Copying {
 
     /// Whether the walk has passed the keys with this hash. Their bucket is latched.
     fn has_passed(&self, hash: u64) -> bool {
-        debug_assert!(self.passed.load(Ordering::Relaxed) <= END, "INV-COPY-1: places are halved");
+        debug_assert!(self.passed.load(Ordering::Relaxed) <= END, "INV-COPY-1: positions are halved");
         hash.reverse_bits() >> 1 < self.passed.load(Ordering::Acquire)
     }
 
@@ -120,19 +120,19 @@ impl Copying {
         part
     }
 
-    /// Whether something was saved of a key in place of what its record says.
+    /// Whether something was saved of a key instead of what its record says.
     pub(crate) fn is_saved(&self, namespace: u16, key: &[u8], hash: u64) -> bool {
         self.saved.get().is_some_and(|saved| saved.has(namespace, key, hash))
     }
 
-    /// The walk has passed all places below `place`; 0: all. The last bucket is latched.
-    pub(crate) fn pass(&self, place: u64) {
-        let passed = if place == 0 { END } else { place >> 1 };
+    /// The walk has passed all positions below `position`; 0: all. The last bucket is latched.
+    pub(crate) fn pass(&self, position: u64) {
+        let passed = if position == 0 { END } else { position >> 1 };
         debug_assert!(passed >= self.passed.load(Ordering::Relaxed), "INV-COPY-1: the walk goes forward");
         self.passed.store(passed, Ordering::Release);
     }
 
-    /// Takes what was saved of places from `from` on whose part the walk has passed by now.
+    /// Takes what was saved of positions from `from` on whose part the walk has passed by now.
     pub(crate) fn take_passed(&self, from: u64, into: &mut Records) {
         debug_assert!(self.running.load(Ordering::Relaxed), "INV-COPY-1: what was saved is taken by the walk of that copy");
         if let Some(saved) = self.saved.get() {

@@ -136,12 +136,12 @@ impl Records {
         self.items.push(Item { namespace, kind: Kind::String, key, value: None, put: Put::default(), heat: 0, sequence: 0 });
     }
 
-    /// Whether the record at this place is of this key.
+    /// Whether the record with this number is of this key.
     pub(crate) fn is_of(&self, at: usize, namespace: u16, key: &[u8]) -> bool {
         self.items.get(at).is_some_and(|item| item.namespace == namespace && self.key(item) == key)
     }
 
-    /// Lets go of those from this place on.
+    /// Lets go of those from this position on.
     pub(crate) fn truncate(&mut self, len: usize) {
         debug_assert!(len <= self.items.len(), "INV-COPY-1: what was copied is taken back, never made up");
         if let Some(item) = self.items.get(len) {

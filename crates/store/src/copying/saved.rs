@@ -25,7 +25,7 @@ pub(super) struct Saved {
 struct Part {
     records: Records,
     /// Where the first record with a hash is. Another key with the same hash follows it somewhere.
-    places: HashMap<u64, u32, BuildHasherDefault<Same>>,
+    firsts: HashMap<u64, u32, BuildHasherDefault<Same>>,
     bytes: u64,
 }
 
@@ -50,9 +50,9 @@ impl Hasher for Same {
 
 impl Part {
     fn has(&self, namespace: u16, key: &[u8], hash: u64) -> bool {
-        let Some(&place) = self.places.get(&hash) else { return false };
+        let Some(&first) = self.firsts.get(&hash) else { return false };
         // Two keys with one hash are next to impossible.
-        (place as usize..self.records.len()).any(|at| self.records.is_of(at, namespace, key))
+        (first as usize..self.records.len()).any(|at| self.records.is_of(at, namespace, key))
     }
 }
 
@@ -79,11 +79,11 @@ impl Saved {
         if part.has(key.namespace, key.bytes, key.hash) {
             return self.bytes();
         }
-        let Part { records, places, bytes } = &mut *part;
-        let (before, place) = (records.memory_bytes(), records.len() as u32);
+        let Part { records, firsts, bytes } = &mut *part;
+        let (before, first) = (records.memory_bytes(), records.len() as u32);
         let held = push(records);
-        places.entry(key.hash).or_insert(place);
-        debug_assert_eq!(records.len(), place as usize + 1, "INV-COPY-1: a key is saved once");
+        firsts.entry(key.hash).or_insert(first);
+        debug_assert_eq!(records.len(), first as usize + 1, "INV-COPY-1: a key is saved once");
         let more = (records.memory_bytes() - before + held) as u64 + ENTRY_BYTES;
         *bytes += more;
         self.bytes.fetch_add(more, Ordering::Relaxed) + more
@@ -95,8 +95,8 @@ impl Saved {
         !part.records.is_empty() && part.has(namespace, key, hash)
     }
 
-    /// Moves to `into` what was saved in the parts that begin at the place `from`, or behind it and before `passed`, a halved
-    /// place, as far as they end there.
+    /// Moves to `into` what was saved in the parts from the one of the position `from` on, as far as they end before `passed`,
+    /// a halved position.
     pub(super) fn take(&self, from: u64, passed: u64, into: &mut Records) {
         let shift = u64::BITS - 1 - PART_BITS;
         debug_assert!(passed >> shift <= PARTS as u64, "INV-COPY-1: the walk ends behind the last part");

@@ -34,7 +34,7 @@ const WANTED_MAX: usize = 256;
 
 /// A walk through all records. That of a copy of one moment has to be followed by [`crate::Store::end_copy`], wherever it has come.
 pub struct Walk {
-    place: u64,
+    position: u64,
     ended: bool,
     of_moment: bool,
     stage: Stage,
@@ -58,13 +58,13 @@ impl Plan<'_> {
 impl Walk {
     fn new(of_moment: bool) -> Self {
         let (stage, fetcher) = (Stage::default(), Fetcher::default());
-        Self { place: 0, ended: false, of_moment, stage, fetcher, entries: Vec::with_capacity(64) }
+        Self { position: 0, ended: false, of_moment, stage, fetcher, entries: Vec::with_capacity(64) }
     }
 
     /// How much of the walk is done, in parts of a million.
     #[must_use]
     pub fn millionths(&self) -> u64 {
-        if self.ended { 1_000_000 } else { ((u128::from(self.place) * 1_000_000) >> u64::BITS) as u64 }
+        if self.ended { 1_000_000 } else { ((u128::from(self.position) * 1_000_000) >> u64::BITS) as u64 }
     }
 
     /// Records that could not be copied: they were damaged on the device and had to be given up since the walk has begun.
@@ -83,7 +83,7 @@ impl Walk {
         if self.ended {
             return Ok(false);
         }
-        let from = self.place;
+        let from = self.position;
         let mut wanted = session.cold().take_wanted();
         debug_assert!(wanted.is_empty() || session.store.tier.is_some(), "INV-TIER-1: without a device nothing is cold");
         session.cold().stage_blocking(&mut wanted, &mut self.stage, &mut self.fetcher);
@@ -108,27 +108,27 @@ impl Walk {
         debug_assert!(session.local.participant.is_inside(), "INV-FREE-1: a record is copied in the epoch in which it was found");
         let store = Arc::clone(&session.store);
         let mut ahead = 0;
-        let mut place = self.place;
+        let mut position = self.position;
         let mut outcome = Ok(());
         let begun = records.bytes_len();
         for _ in 0..BUCKETS_PER_SLICE {
-            let latch = store.index.lock_shared(place.reverse_bits());
+            let latch = store.index.lock_shared(position.reverse_bits());
             let number = latch.number();
             // Latched, the bucket cannot split or merge, so its range is fixed.
             let range = range_len(number, store.index.len());
-            let next = (place & !(range - 1)).wrapping_add(range);
+            let next = (position & !(range - 1)).wrapping_add(range);
             store.index.prefetch_bucket(Index::bucket_of(next.reverse_bits(), store.index.len()));
             self.entries.clear();
             store.index.collect(number, &mut self.entries);
             let len = records.len();
-            let copied = self.bucket(session, &store, place, ahead != 0, records);
+            let copied = self.bucket(session, &store, position, ahead != 0, records);
             if copied.is_err() {
                 records.truncate(len);
             }
             match (copied, ahead) {
                 (Ok(()), 0) => {
-                    debug_assert!(next == 0 || next > self.place, "INV-SCAN-1: a walk goes forward");
-                    self.place = next;
+                    debug_assert!(next == 0 || next > self.position, "INV-SCAN-1: a walk goes forward");
+                    self.position = next;
                     self.ended = next == 0;
                     if self.of_moment {
                         step!(PassLatched, store.consumers.copying.pass(next));
@@ -138,19 +138,19 @@ impl Walk {
                 _ => ahead += 1,
             }
             drop(latch);
-            place = next;
+            position = next;
             let full = records.bytes_len() - begun >= BYTES_PER_SLICE;
-            if place == 0 || full || ahead >= BUCKETS_AHEAD || session.cold().wanted() >= WANTED_MAX || outcome.is_err() {
+            if position == 0 || full || ahead >= BUCKETS_AHEAD || session.cold().wanted() >= WANTED_MAX || outcome.is_err() {
                 break;
             }
         }
         outcome
     }
 
-    /// Copies the records of a latched bucket from a place on; `ahead`: only looks which are on the device.
-    fn bucket(&self, session: &Session, store: &Shared, place: u64, ahead: bool, records: &mut Records) -> Result<(), Missing> {
+    /// Copies the records of a latched bucket from a position on; `ahead`: only looks which are on the device.
+    fn bucket(&self, session: &Session, store: &Shared, position: u64, ahead: bool, records: &mut Records) -> Result<(), Missing> {
         debug_assert!(
-            store.index.bucket(Index::bucket_of(place.reverse_bits(), store.index.len())).is_latched(),
+            store.index.bucket(Index::bucket_of(position.reverse_bits(), store.index.len())).is_latched(),
             "INV-COPY-1: a bucket is copied under its latch"
         );
         let head = session.local.head;
@@ -179,13 +179,13 @@ impl Walk {
                 }
             };
             if !ahead && whole.is_ok() {
-                self.record(store, place, (record, header, entry.heat()), records);
+                self.record(store, position, (record, header, entry.heat()), records);
             }
         }
         whole
     }
 
-    fn record(&self, store: &Shared, place: u64, (record, header, heat): (Record, Header, u64), records: &mut Records) {
+    fn record(&self, store: &Shared, position: u64, (record, header, heat): (Record, Header, u64), records: &mut Records) {
         let namespace = header.namespace();
         debug_assert_ne!(namespace, 0, "INV-NS-1: zero names no namespace");
         if header.has(Header::DEAD) || !self.takes(store, namespace) {
@@ -193,7 +193,7 @@ impl Walk {
         }
         let key = store.key_of(record, header);
         let hash = store.hash(namespace, key);
-        if hash.reverse_bits() < place {
+        if hash.reverse_bits() < position {
             return;
         }
         if self.of_moment && store.consumers.copying.is_saved(namespace, key, hash) {
