@@ -150,6 +150,16 @@ table! {
     RaiseAlone,
     /// Copies of one moment: moving the walk's place under the latch of the bucket that it has copied.
     PassLatched,
+    /// Log: syncing the directory before the manifest names a file in it.
+    SyncNames,
+    /// Log: comparing the sum of the part before with what a part follows.
+    CheckChain,
+    /// Log: a part belongs to the segment that it lies in.
+    CheckSegment,
+    /// Log: not trying a sync again that has failed.
+    TrustNoSync,
+    /// Log: what a ring has left is appended without what is in the log already.
+    AppendOnce,
 }
 
 #[cfg(loom)]

@@ -10,7 +10,7 @@ use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 
 use rustix::fs::{FallocateFlags, FlockOperation, OFlags, SeekFrom};
-use rustix::io::Errno;
+use rustix::io::{Errno, ReadWriteFlags};
 
 #[cfg(feature = "sim")]
 use crate::sim::{
@@ -104,6 +104,36 @@ impl File {
             Inner::System(file) => file.write_all_at(bytes, offset),
             #[cfg(feature = "sim")]
             Inner::Sim(file) => all(bytes.len(), |done| file.write_at(&bytes[done..], offset + done as u64), ErrorKind::WriteZero),
+        }
+    }
+
+    /// Writes all of the bytes at a position, and returns when they survive a crash of the machine; what was written before need
+    /// not.
+    pub fn write_durable_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
+        match &self.0 {
+            Inner::System(file) => {
+                let mut done = 0;
+                while done < bytes.len() {
+                    let rest = [io::IoSlice::new(&bytes[done..])];
+                    done += match rustix::io::pwritev2(file, &rest, offset + done as u64, ReadWriteFlags::DSYNC) {
+                        Ok(0) => return Err(ErrorKind::WriteZero.into()),
+                        Ok(count) => count,
+                        Err(Errno::INTR) => 0,
+                        // A file system that does not know the flag.
+                        Err(Errno::OPNOTSUPP | Errno::NOSYS) => {
+                            file.write_all_at(&bytes[done..], offset + done as u64)?;
+                            return file.sync_data();
+                        }
+                        Err(error) => return Err(error.into()),
+                    }
+                }
+                Ok(())
+            }
+            #[cfg(feature = "sim")]
+            Inner::Sim(file) => {
+                self.write_all_at(bytes, offset)?;
+                file.sync()
+            }
         }
     }
 
@@ -265,6 +295,11 @@ mod tests {
         }
         assert_eq!(two.next_data(3 * 65536).unwrap(), None);
         assert_eq!(two.len().unwrap(), 3 * 65536);
+
+        two.write_durable_at(b"durable", 65530).unwrap();
+        let mut back = [0; 7];
+        two.read_exact_at(&mut back, 65530).unwrap();
+        assert_eq!(&back, b"durable");
         std::fs::remove_file(&path).unwrap();
     }
 }

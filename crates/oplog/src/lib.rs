@@ -3,12 +3,22 @@
 //! **Is**: the order of units ([`unit`]), and the log in files that is fed by a [`UnitSource`].
 //! **Is not**: aware of commands, records or types of values: what a unit did is bytes of entries.
 //! **Invariants**: a number is given once, and the numbers of a ring ascend; what is written to files is a closed cut.
-//! **Start reading at**: [`unit`], then [`source`].
+//! **Start reading at**: [`unit`], then [`source`], [`group`] and [`append`].
 
 #![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_types))]
 
+pub mod append;
+pub mod directory;
+pub mod fault;
+pub mod group;
+pub mod manifest;
+pub mod read;
+mod segment;
 pub mod source;
+mod spare;
+mod sum;
 pub mod unit;
 
+pub use fault::Fault;
 pub use source::{RingId, UnitSource};
 pub use unit::{UnitHead, epoch_of};

@@ -67,8 +67,8 @@ const LOOM: &[(&str, &[&str])] =
 /// The simulation of `io`, and what runs in it.
 #[rustfmt::skip]
 const SIM: &[&str] = &[
-    "--package", "almandine-io", "--package", "almandine-net", "--package", "almandine-sim",
-    "--features", "almandine-io/sim,almandine-net/sim,almandine-sim/sim",
+    "--package", "almandine-io", "--package", "almandine-net", "--package", "almandine-oplog", "--package", "almandine-sim",
+    "--features", "almandine-io/sim,almandine-net/sim,almandine-oplog/sim,almandine-sim/sim",
 ];
 
 /// What is built anew for mutants: the crates that have steps and those above them, once for the server and a proof of `session`.

@@ -1,0 +1,144 @@
+//! Begins a run: a segment of its own behind the end that recovery has found, then what the rings of the last run have left.
+
+use almandine_base::step;
+use almandine_io::files;
+use almandine_io::storage::Buffer;
+
+use super::group::GroupWriter;
+use super::{Appender, Place, part_bytes_max};
+use crate::directory::{Directory, segment_path};
+use crate::fault::Fault;
+use crate::group::Slice;
+use crate::manifest::{Manifest, SegmentEntry};
+use crate::read::{LogEnd, read_segments};
+use crate::segment::Segment;
+use crate::source::RingId;
+use crate::spare::{Spares, Tell};
+use crate::unit::{UnitHead, epoch_of};
+
+/// How a log is written.
+#[derive(Debug)]
+pub struct LogOptions {
+    /// Size of segments, whole blocks.
+    pub segment_bytes: u64,
+}
+
+impl Default for LogOptions {
+    fn default() -> Self {
+        Self { segment_bytes: 64 << 20 }
+    }
+}
+
+/// What a ring of an earlier run holds, in the order of the numbers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Leftover {
+    /// The run.
+    pub run: u64,
+    /// The ring.
+    pub ring: RingId,
+    /// Its units, those that are in the log already among them.
+    pub units: Vec<u8>,
+}
+
+impl Appender {
+    /// Begins a run: behind what is known to be durable, with what was not, then what the rings of an earlier run have left. The
+    /// manifest names its segments when all of that is durable in them, so a crash before that leaves the log as it was.
+    ///
+    /// # Errors
+    /// Of the system; then the log is as it was.
+    pub fn begin(
+        directory: Directory,
+        manifest: Manifest,
+        end: &LogEnd,
+        options: &LogOptions,
+        left: &[Leftover],
+        tell: Box<dyn Fn() + Send + Sync>,
+    ) -> Result<Self, Fault> {
+        directory.tidy(&manifest)?;
+        let spares = Spares::start(directory.path(), options.segment_bytes, Tell(tell))?;
+        let mut fresh = manifest.clone();
+        fresh.run += 1;
+        fresh.end = None;
+        // Those behind that place are read again from the old manifest.
+        let dropped: Vec<_> = fresh.segments.extract_if(.., |segment| segment.lsn >= end.proven.lsn).collect();
+        fresh.last_segment = manifest.last_segment;
+        let segment = new_segment(&directory, &mut fresh, &spares, end.proven)?;
+        let mut appender = Self {
+            part: Buffer::new(part_bytes_max(options.segment_bytes)),
+            end: end.proven,
+            durable: end.proven,
+            group_end: end.proven,
+            epoch: end.epoch,
+            offsets: (0, 0),
+            is_named: false,
+            directory,
+            manifest: fresh,
+            segment,
+            spares,
+        };
+        appender.carry_over(&manifest, end)?;
+        appender.append_left(left, end)?;
+        appender.sync()?;
+        appender.directory.replace(&appender.manifest)?;
+        appender.is_named = true;
+        for segment in dropped {
+            appender.spares.recycle(&segment_path(appender.directory.path(), segment.number))?;
+        }
+        Ok(appender)
+    }
+
+    /// Appends the groups again that are behind what is known to be durable: a sync of their process may have failed.
+    fn carry_over(&mut self, manifest: &Manifest, end: &LogEnd) -> Result<(), Fault> {
+        let Some(first) = manifest.segments.iter().rposition(|segment| segment.lsn <= end.proven.lsn) else { return Ok(()) };
+        let path = self.directory.path().to_owned();
+        read_segments(&path, manifest, first, &mut |group| {
+            if group.lsn < end.proven.lsn || group.body.is_empty() {
+                return Ok(());
+            }
+            let fill = &mut |out: &mut GroupWriter<'_>| {
+                group.slices().filter_map(Result::ok).for_each(|slice| out.push_of(slice.run, slice.ring, slice.units));
+            };
+            self.append(group.head.epoch, false, fill).map(|_| ())
+        })?;
+        Ok(())
+    }
+
+    /// Appends what rings of an earlier run have left, as one group: all of them together are a closed cut.
+    fn append_left(&mut self, left: &[Leftover], end: &LogEnd) -> Result<(), Fault> {
+        let fresh: Vec<_> = left.iter().map(|ring| (ring, not_in_log(ring, end))).filter(|(_, units)| !units.is_empty()).collect();
+        if fresh.is_empty() {
+            return Ok(());
+        }
+        let slices = fresh.iter().map(|(ring, units)| Slice { run: ring.run, ring: ring.ring, units });
+        let numbers = slices.flat_map(Slice::heads).filter_map(|head| head.ok().map(|head| head.number));
+        let epoch = numbers.map(epoch_of).max().unwrap_or(0).max(self.epoch);
+        let fill = &mut |out: &mut GroupWriter<'_>| fresh.iter().for_each(|(ring, units)| out.push_of(ring.run, ring.ring, units));
+        self.append(epoch, true, fill).map(|_| ())
+    }
+}
+
+/// Makes the file of a new last segment, and an entry for it.
+pub(super) fn new_segment(directory: &Directory, manifest: &mut Manifest, spares: &Spares, place: Place) -> Result<Segment, Fault> {
+    let spare = spares.wait()?;
+    let number = manifest.last_segment + 1;
+    let entry = SegmentEntry { number, run: manifest.run, lsn: place.lsn, sum: place.sum, bytes: spares.bytes() };
+    let path = segment_path(directory.path(), number);
+    files::rename(&spare, &path).map_err(|error| Fault::io("rename", &spare, error))?;
+    manifest.last_segment = number;
+    manifest.segments.push(entry);
+    Segment::open(directory.path(), entry)
+}
+
+/// Units of a ring that are numbered above the last one of it in the log.
+fn not_in_log<'u>(left: &'u Leftover, end: &LogEnd) -> &'u [u8] {
+    let last = end.last.get(&(left.run, left.ring)).copied().unwrap_or(0);
+    let last = step!(AppendOnce, last, else 0);
+    let mut rest = &left.units[..];
+    while let Some((head, _, behind)) = UnitHead::split(rest) {
+        if head.number > last {
+            return rest;
+        }
+        rest = behind;
+    }
+    rest
+}

@@ -1,0 +1,124 @@
+//! One group: units are copied into parts, and a part is written when it is full.
+
+use super::{Appender, Place};
+use crate::fault::Fault;
+use crate::group::{BLOCK_BYTES, HEAD_BYTES, Slice};
+use crate::source::RingId;
+use crate::sum::chained;
+
+/// What a group has put into the log.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Appended {
+    /// Units.
+    pub units: u64,
+    /// Bytes of its body.
+    pub payload_bytes: u64,
+    /// Bytes of its parts.
+    pub bytes: u64,
+}
+
+/// A group that is being written.
+pub struct GroupWriter<'a> {
+    appender: &'a mut Appender,
+    epoch: u64,
+    /// Parts that were written.
+    parts: u32,
+    /// Bytes of the part that is being filled.
+    filled: usize,
+    /// Units of the slices that begin in it.
+    units: u32,
+    done: Appended,
+    failure: Option<Fault>,
+}
+
+impl Appender {
+    /// Appends a group: the units that `fill` pushes, which with those before are all up to and with `epoch`. Durable, it is synced
+    /// with all before it.
+    ///
+    /// # Errors
+    /// Of the system: then it is not known what was written, and nothing more may be appended behind it.
+    pub fn append(&mut self, epoch: u64, durable: bool, fill: &mut dyn FnMut(&mut GroupWriter<'_>)) -> Result<Appended, Fault> {
+        let mut group =
+            GroupWriter { appender: self, epoch, parts: 0, filled: HEAD_BYTES, units: 0, done: Appended::default(), failure: None };
+        fill(&mut group);
+        group.finish(durable)
+    }
+}
+
+impl GroupWriter<'_> {
+    /// Takes the next units of a ring of this run.
+    pub fn push(&mut self, ring: RingId, units: &[u8]) {
+        self.push_of(self.appender.manifest.run, ring, units);
+    }
+
+    /// Takes what a ring of another run has left.
+    pub(super) fn push_of(&mut self, run: u64, ring: RingId, units: &[u8]) {
+        let slice = Slice { run, ring, units };
+        let count = slice.heads().filter(Result::is_ok).count();
+        self.units += u32::try_from(count).unwrap_or(u32::MAX);
+        self.done.units += count as u64;
+        self.copy(&slice.head());
+        self.copy(units);
+    }
+
+    fn copy(&mut self, mut bytes: &[u8]) {
+        self.done.payload_bytes += bytes.len() as u64;
+        while !bytes.is_empty() && self.failure.is_none() {
+            let room = &mut self.appender.part[self.filled..];
+            let count = room.len().min(bytes.len());
+            room[..count].copy_from_slice(&bytes[..count]);
+            self.filled += count;
+            bytes = &bytes[count..];
+            if self.filled == self.appender.part.len() && !bytes.is_empty() {
+                self.failure = self.write(false, false).err();
+            }
+        }
+    }
+
+    fn finish(mut self, durable: bool) -> Result<Appended, Fault> {
+        if let Some(failure) = self.failure.take() {
+            return Err(failure);
+        }
+        self.write(true, durable)?;
+        let appender = self.appender;
+        appender.group_end = appender.end;
+        appender.epoch = appender.epoch.max(self.epoch);
+        if durable {
+            appender.sync()?;
+        }
+        Ok(self.done)
+    }
+
+    /// Writes the part that was filled.
+    fn write(&mut self, ends_group: bool, durable: bool) -> Result<(), Fault> {
+        let bytes = self.filled.next_multiple_of(BLOCK_BYTES);
+        self.appender.part[self.filled..bytes].fill(0);
+        if self.appender.segment.room() < bytes as u64 {
+            // Parts of this group may be in the segment that is full.
+            self.appender.segment.sync()?;
+            self.appender.durable = self.appender.group_end;
+            self.appender.next_segment(self.appender.end)?;
+        }
+        let appender = &mut *self.appender;
+        let mut head = appender.head();
+        head.part = self.parts;
+        head.ends_group = ends_group;
+        head.body_bytes = u32::try_from(self.filled - HEAD_BYTES).unwrap_or(u32::MAX);
+        head.units = self.units;
+        head.epoch = self.epoch;
+        head.sum = chained(head.before, &appender.part[HEAD_BYTES..self.filled]);
+        appender.part[..HEAD_BYTES].copy_from_slice(&head.encode());
+        // A write that is durable says nothing of those before it.
+        let at_once = durable && self.parts == 0 && appender.durable == appender.group_end;
+        appender.segment.write(&appender.part[..bytes], at_once)?;
+        appender.end = Place { lsn: head.end_lsn(), sum: head.sum };
+        debug_assert_eq!(appender.end.lsn, appender.segment.end_lsn(), "INV-LOG-2: a part lies behind the last one");
+        if at_once {
+            appender.durable = appender.end;
+        }
+        self.parts += 1;
+        self.done.bytes += bytes as u64;
+        (self.filled, self.units) = (HEAD_BYTES, 0);
+        Ok(())
+    }
+}

@@ -1,0 +1,217 @@
+//! Appends groups to a log: one run's end of it.
+//!
+//! Nothing is written twice: a part lies behind the last one, a run begins a segment of its own, and a file that could not be
+//! written or synced is left as it is. When a segment is full it is made durable, then the next one is named in the manifest; so
+//! the manifest proves that all before the last segment was durable.
+
+mod begin;
+mod group;
+
+use std::path::Path;
+
+use almandine_base::step;
+use almandine_io::storage::Buffer;
+use almandine_io::{clock, files};
+
+use self::begin::new_segment;
+pub use self::begin::{Leftover, LogOptions};
+pub use self::group::{Appended, GroupWriter};
+use crate::directory::{Directory, segment_path};
+use crate::fault::Fault;
+use crate::group::{BLOCK_BYTES, PART_BYTES_MAX, PartHead};
+use crate::manifest::{BaseEntry, Manifest, RingsEntry};
+use crate::segment::Segment;
+use crate::spare::Spares;
+
+/// A place between two groups.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Place {
+    /// The LSN.
+    pub lsn: u64,
+    /// The sum of the part before.
+    pub sum: u32,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub struct Appender {
+    directory: Directory,
+    manifest: Manifest,
+    segment: Segment,
+    spares: Spares,
+    part: Buffer,
+    /// Behind the last part.
+    end: Place,
+    /// Behind the last group that is durable.
+    durable: Place,
+    /// Behind the last group.
+    group_end: Place,
+    /// The greatest epoch of a group.
+    epoch: u64,
+    /// Where the streams from and to other servers are.
+    offsets: (u64, u64),
+    /// Whether the manifest on the disk names its segments.
+    is_named: bool,
+}
+
+impl Appender {
+    /// Where its files are.
+    #[must_use]
+    pub fn directory(&self) -> &Path {
+        self.directory.path()
+    }
+
+    /// What the manifest says.
+    #[must_use]
+    pub fn manifest(&self) -> &Manifest {
+        &self.manifest
+    }
+
+    /// Whether it writes past the page cache.
+    #[must_use]
+    pub fn is_direct(&self) -> bool {
+        self.segment.is_direct()
+    }
+
+    /// Behind the last group, and behind the last one that is durable.
+    #[must_use]
+    pub fn ends(&self) -> (Place, Place) {
+        (self.group_end, self.durable)
+    }
+
+    /// Bytes of the log from its base on.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        let begin = self.manifest.segments.first().map_or(self.end.lsn, |segment| segment.lsn);
+        self.end.lsn - self.manifest.base.map_or(begin, |base| base.lsn).min(self.end.lsn)
+    }
+
+    /// Whether the disk has no room for a further segment, and there is less than `bytes` left.
+    #[must_use]
+    pub fn is_short_of(&self, bytes: u64) -> bool {
+        self.segment.room() < bytes && self.spares.is_out()
+    }
+
+    /// Makes durable all groups that were appended.
+    ///
+    /// # Errors
+    /// Of the system: then it is not known what is durable, and nothing more may be appended behind it.
+    pub fn sync(&mut self) -> Result<(), Fault> {
+        if self.durable != self.group_end {
+            let synced = self.segment.sync();
+            step!(TrustNoSync, synced?, else synced.or_else(|_| self.segment.sync())?);
+            self.durable = self.group_end;
+        }
+        Ok(())
+    }
+
+    /// Appends an empty group, so that the one before it is known to be durable.
+    ///
+    /// # Errors
+    /// As of [`Self::append`].
+    pub fn seal(&mut self, durable: bool) -> Result<(), Fault> {
+        self.append(self.epoch, durable, &mut |_| {}).map(|_| ())
+    }
+
+    /// Begins a new segment; the log has a group's end where it begins. Returns that place.
+    ///
+    /// # Errors
+    /// As of [`Self::sync`], or when there is no room for one.
+    pub fn rotate(&mut self) -> Result<Place, Fault> {
+        debug_assert_eq!(self.end, self.group_end, "between two groups");
+        self.sync()?;
+        self.next_segment(self.end)?;
+        Ok(self.end)
+    }
+
+    /// Goes on in a new segment behind the last durable group, after something could not be written or synced. What was appended
+    /// since is no part of the log.
+    ///
+    /// # Errors
+    /// Of the system.
+    pub fn heal(&mut self) -> Result<(), Fault> {
+        let place = self.durable;
+        self.next_segment(place)?;
+        (self.end, self.group_end) = (place, place);
+        Ok(())
+    }
+
+    /// Names a base, and drops the segments before it.
+    ///
+    /// # Errors
+    /// Of the system, when it is not named; and when the log does not complete it.
+    pub fn name_base(&mut self, base: BaseEntry) -> Result<(), Fault> {
+        debug_assert!(base.through <= self.durable.lsn, "a base is named when the log that completes it is durable");
+        let mut manifest = self.manifest.clone();
+        let former = manifest.base.replace(base);
+        let dropped: Vec<_> = manifest.segments.extract_if(.., |segment| segment.lsn < base.lsn).collect();
+        self.directory.replace(&manifest)?;
+        self.manifest = manifest;
+        for segment in dropped {
+            self.spares.recycle(&segment_path(self.directory.path(), segment.number))?;
+        }
+        for part in 0..former.map_or(0, |former| former.parts) {
+            let path = crate::directory::base_path(self.directory.path(), former.map_or(0, |former| former.number), part);
+            files::remove(&path).map_err(|error| Fault::io("remove", &path, error))?;
+        }
+        Ok(())
+    }
+
+    /// Names the rings of this run, or none.
+    ///
+    /// # Errors
+    /// Of the system.
+    pub fn name_rings(&mut self, rings: Option<RingsEntry>) -> Result<(), Fault> {
+        let manifest = Manifest { rings, ..self.manifest.clone() };
+        self.directory.replace(&manifest)?;
+        self.manifest = manifest;
+        Ok(())
+    }
+
+    /// Ends the log cleanly: all that was appended is durable, and a reader that finds less knows it.
+    ///
+    /// # Errors
+    /// Of the system.
+    pub fn end(mut self) -> Result<(), Fault> {
+        self.sync()?;
+        self.seal(true)?;
+        let manifest = Manifest { end: Some(self.durable.lsn), rings: None, ..self.manifest.clone() };
+        self.directory.replace(&manifest)
+    }
+
+    /// A segment that begins at `place` is the last one from now on.
+    fn next_segment(&mut self, place: Place) -> Result<(), Fault> {
+        let mut manifest = self.manifest.clone();
+        manifest.segments.retain(|segment| segment.lsn < place.lsn);
+        let segment = new_segment(&self.directory, &mut manifest, &self.spares, place)?;
+        debug_assert!(place.lsn <= self.segment.synced_lsn(), "INV-LOG-1: what is before a segment is durable before it is named");
+        if self.is_named {
+            self.directory.replace(&manifest)?;
+        }
+        (self.manifest, self.segment) = (manifest, segment);
+        Ok(())
+    }
+
+    /// The head of a part at the end.
+    fn head(&self) -> PartHead {
+        PartHead {
+            log: self.manifest.id,
+            run: self.manifest.run,
+            segment: self.segment.entry.number,
+            lsn: self.end.lsn,
+            durable_lsn: self.durable.lsn,
+            base: self.manifest.base.map_or(0, |base| base.number),
+            unix_ms: clock::unix_ms(),
+            replication_offset: self.offsets.0,
+            source_offset: self.offsets.1,
+            before: self.end.sum,
+            ..PartHead::default()
+        }
+    }
+}
+
+/// The longest part of a segment of this size.
+fn part_bytes_max(segment_bytes: u64) -> usize {
+    let whole = usize::try_from(segment_bytes).unwrap_or(usize::MAX) / BLOCK_BYTES * BLOCK_BYTES;
+    whole.clamp(BLOCK_BYTES, PART_BYTES_MAX)
+}

@@ -1,0 +1,247 @@
+//! Groups: the units of a closed cut, as they lie in a segment.
+//!
+//! A group is one part or several, each with a head of its own and padded to blocks; recovery ends at the end of a group and
+//! nowhere else. The bodies of its parts, one after the other, are [`slices`].
+//!
+//! ```text
+//! part   | head, 128 bytes | body | zeroes up to 4 KiB |
+//!
+//! head   |   0  magic, 8 bytes          |   8  format, 2       |  10  flags, 2        |  12  part of the group, 4 |
+//!        |  16  log, 16                 |  32  run, 8          |  40  segment, 8      |  48  LSN, 8               |
+//!        |  56  bytes of the body, 4    |  60  units, 4        |  64  epoch, 8        |  72  durable LSN, 8       |
+//!        |  80  base, 8                 |  88  unix time ms, 8 |  96  replication, 8  | 104  source, 8            |
+//!        | 112  sum of the part before, 4 | 116  sum of this part, 4 | 120  zeroes, 4  | 124  sum of the head, 4   |
+//! ```
+//!
+//! All numbers have their least significant byte first. An LSN counts the bytes of all parts since the log began; so it says where
+//! in its segment a part lies. The sum of a part is that of its body behind the sum of the part before, so a part that belongs to
+//! another past is not taken for the next one.
+
+mod slices;
+
+pub use self::slices::{Slice, Slices};
+use crate::sum::sum;
+
+/// What parts are padded to, and begin at.
+pub const BLOCK_BYTES: usize = 4096;
+/// Bytes of a head.
+pub const HEAD_BYTES: usize = 128;
+/// The longest part, head and padding included.
+pub const PART_BYTES_MAX: usize = 1 << 20;
+/// The format that this writes.
+const FORMAT: u16 = 1;
+const MAGIC: [u8; 8] = *b"ALMDNLOG";
+const ENDS_GROUP: u16 = 1;
+const IS_SEAL: u16 = 2;
+
+/// What stands in front of a part.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PartHead {
+    /// The log that it belongs to.
+    pub log: u128,
+    /// The run that wrote it.
+    pub run: u64,
+    /// The segment that it lies in.
+    pub segment: u64,
+    /// Where it begins.
+    pub lsn: u64,
+    /// Its place in its group; the first one has 0.
+    pub part: u32,
+    /// Whether it is the last one of its group.
+    pub ends_group: bool,
+    /// Bytes of the body, without the padding.
+    pub body_bytes: u32,
+    /// Units of the slices that begin in it.
+    pub units: u32,
+    /// All units of commit epochs up to this one are in this group and those before.
+    pub epoch: u64,
+    /// All before this was durable when the part was written.
+    pub durable_lsn: u64,
+    /// The base that the log had then; 0 for none.
+    pub base: u64,
+    /// When it was written: milliseconds since 1970.
+    pub unix_ms: i64,
+    /// Where the stream to replicas was.
+    pub replication_offset: u64,
+    /// Where the stream from a source was.
+    pub source_offset: u64,
+    /// The sum of the part before.
+    pub before: u32,
+    /// Its own sum.
+    pub sum: u32,
+}
+
+/// Why bytes are no head.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NoHead {
+    /// Nothing like a head, or a damaged one.
+    Damaged,
+    /// A whole head of a format, or with flags, that this program does not know.
+    Unknown(u16),
+}
+
+impl PartHead {
+    /// Bytes from its beginning to that of the next part.
+    #[must_use]
+    pub fn part_bytes(&self) -> usize {
+        (HEAD_BYTES + self.body_bytes as usize).next_multiple_of(BLOCK_BYTES)
+    }
+
+    /// Where the next part begins.
+    #[must_use]
+    pub fn end_lsn(&self) -> u64 {
+        self.lsn + self.part_bytes() as u64
+    }
+
+    /// As it lies in a segment.
+    #[must_use]
+    pub fn encode(&self) -> [u8; HEAD_BYTES] {
+        let mut bytes = [0; HEAD_BYTES];
+        let mut at = 0;
+        let mut put = |field: &[u8]| {
+            bytes[at..at + field.len()].copy_from_slice(field);
+            at += field.len();
+        };
+        put(&MAGIC);
+        put(&FORMAT.to_le_bytes());
+        put(&self.flags().to_le_bytes());
+        put(&self.part.to_le_bytes());
+        put(&self.log.to_le_bytes());
+        put(&self.run.to_le_bytes());
+        put(&self.segment.to_le_bytes());
+        put(&self.lsn.to_le_bytes());
+        put(&self.body_bytes.to_le_bytes());
+        put(&self.units.to_le_bytes());
+        put(&self.epoch.to_le_bytes());
+        put(&self.durable_lsn.to_le_bytes());
+        put(&self.base.to_le_bytes());
+        put(&self.unix_ms.to_le_bytes());
+        put(&self.replication_offset.to_le_bytes());
+        put(&self.source_offset.to_le_bytes());
+        put(&self.before.to_le_bytes());
+        put(&self.sum.to_le_bytes());
+        let head = sum(&bytes[..HEAD_BYTES - 4]);
+        bytes[HEAD_BYTES - 4..].copy_from_slice(&head.to_le_bytes());
+        bytes
+    }
+
+    fn flags(&self) -> u16 {
+        (if self.ends_group { ENDS_GROUP } else { 0 }) | (if self.body_bytes == 0 { IS_SEAL } else { 0 })
+    }
+
+    /// The head at the beginning of `bytes`.
+    ///
+    /// # Errors
+    /// When there is none that this program understands.
+    pub fn decode(bytes: &[u8]) -> Result<Self, NoHead> {
+        let bytes: &[u8; HEAD_BYTES] = bytes.first_chunk().ok_or(NoHead::Damaged)?;
+        let mut fields = Fields(bytes);
+        let is_whole = bytes.ends_with(&sum(&bytes[..HEAD_BYTES - 4]).to_le_bytes());
+        if fields.take() != MAGIC || !is_whole {
+            return Err(NoHead::Damaged);
+        }
+        let (format, flags) = (u16::from_le_bytes(fields.take()), u16::from_le_bytes(fields.take()));
+        if format != FORMAT {
+            return Err(NoHead::Unknown(format));
+        }
+        let head = Self {
+            part: u32::from_le_bytes(fields.take()),
+            ends_group: flags & ENDS_GROUP != 0,
+            log: u128::from_le_bytes(fields.take()),
+            run: u64::from_le_bytes(fields.take()),
+            segment: u64::from_le_bytes(fields.take()),
+            lsn: u64::from_le_bytes(fields.take()),
+            body_bytes: u32::from_le_bytes(fields.take()),
+            units: u32::from_le_bytes(fields.take()),
+            epoch: u64::from_le_bytes(fields.take()),
+            durable_lsn: u64::from_le_bytes(fields.take()),
+            base: u64::from_le_bytes(fields.take()),
+            unix_ms: i64::from_le_bytes(fields.take()),
+            replication_offset: u64::from_le_bytes(fields.take()),
+            source_offset: u64::from_le_bytes(fields.take()),
+            before: u32::from_le_bytes(fields.take()),
+            sum: u32::from_le_bytes(fields.take()),
+        };
+        // A flag that is not known changes what the part means.
+        if head.flags() != flags || head.part_bytes() > PART_BYTES_MAX {
+            return Err(NoHead::Unknown(format));
+        }
+        Ok(head)
+    }
+}
+
+/// Reads fields one after the other.
+struct Fields<'b>(&'b [u8]);
+
+impl Fields<'_> {
+    fn take<const N: usize>(&mut self) -> [u8; N] {
+        let Some((field, rest)) = self.0.split_first_chunk::<N>() else { return [0; N] };
+        self.0 = rest;
+        *field
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn head() -> PartHead {
+        PartHead {
+            log: 0x0F0E_0D0C_0B0A_0908_0706_0504_0302_0100,
+            run: 3,
+            segment: 5,
+            lsn: 0x2000,
+            part: 1,
+            ends_group: true,
+            body_bytes: 4000,
+            units: 7,
+            epoch: 9,
+            durable_lsn: 0x1000,
+            base: 2,
+            unix_ms: 1_700_000_000_123,
+            replication_offset: 11,
+            source_offset: 12,
+            before: 0xAABB_CCDD,
+            sum: 0x1122_3344,
+        }
+    }
+
+    /// The layout is fixed: logs outlive the program.
+    #[test]
+    fn head_bytes_are_pinned() {
+        let golden = "\
+            414c4d444e4c4f47 0100 0100 01000000 000102030405060708090a0b0c0d0e0f \
+            0300000000000000 0500000000000000 0020000000000000 a00f0000 07000000 \
+            0900000000000000 0010000000000000 0200000000000000 7b68e5cf8b010000 \
+            0b00000000000000 0c00000000000000 ddccbbaa 44332211 00000000 ";
+        let bytes = head().encode();
+        let hex: String = bytes[..124].iter().map(|byte| format!("{byte:02x}")).collect();
+        assert_eq!(hex, golden.replace(' ', ""));
+        assert_eq!(bytes[124..], sum(&bytes[..124]).to_le_bytes());
+        assert_eq!((head().part_bytes(), head().end_lsn()), (8192, 0x4000));
+    }
+
+    #[test]
+    fn a_head_is_read_as_written_and_no_flipped_bit_passes() {
+        assert_eq!(PartHead::decode(&head().encode()), Ok(head()));
+        let seal = PartHead { body_bytes: 0, ..head() };
+        assert_eq!(PartHead::decode(&seal.encode()), Ok(seal));
+        for bit in 0..HEAD_BYTES * 8 {
+            let mut bytes = head().encode();
+            bytes[bit / 8] ^= 1 << (bit % 8);
+            assert_eq!(PartHead::decode(&bytes), Err(NoHead::Damaged), "{bit}");
+        }
+        assert_eq!(PartHead::decode(&head().encode()[..HEAD_BYTES - 1]), Err(NoHead::Damaged));
+    }
+
+    #[test]
+    fn what_a_later_program_writes_is_not_guessed() {
+        for (at, value) in [(8, 2), (10, 4), (59, 1)] {
+            let mut bytes = head().encode();
+            bytes[at] = value;
+            let fresh = sum(&bytes[..124]).to_le_bytes();
+            bytes[124..].copy_from_slice(&fresh);
+            assert!(matches!(PartHead::decode(&bytes), Err(NoHead::Unknown(_))), "{at}");
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! A segment that is written: a file of one size, filled with zeroes or with an earlier segment, so that a write within it changes
+//! no metadata and a full disk cannot meet it.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use almandine_io::file::{self, File};
+use almandine_io::storage::Buffer;
+
+use crate::directory::segment_path;
+use crate::fault::Fault;
+use crate::group::BLOCK_BYTES;
+use crate::manifest::SegmentEntry;
+
+/// What is written at once to make one.
+const ZEROES_BYTES: usize = 1 << 20;
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct Segment {
+    pub(crate) entry: SegmentEntry,
+    path: PathBuf,
+    file: File,
+    /// Past the page cache.
+    direct: bool,
+    written: u64,
+    synced: u64,
+}
+
+impl Segment {
+    /// Opens one that is named and that nothing was written to.
+    pub(crate) fn open(directory: &Path, entry: SegmentEntry) -> Result<Self, Fault> {
+        let path = segment_path(directory, entry.number);
+        let (file, direct) = open_file(&path).map_err(|error| Fault::io("open", &path, error))?;
+        Ok(Self { entry, path, file, direct, written: 0, synced: 0 })
+    }
+
+    /// Whether it is written past the page cache.
+    pub(crate) fn is_direct(&self) -> bool {
+        self.direct
+    }
+
+    /// The LSN behind what was written.
+    pub(crate) fn end_lsn(&self) -> u64 {
+        self.entry.lsn + self.written
+    }
+
+    /// The LSN behind what is durable.
+    pub(crate) fn synced_lsn(&self) -> u64 {
+        self.entry.lsn + self.synced
+    }
+
+    /// Bytes that are left.
+    pub(crate) fn room(&self) -> u64 {
+        self.entry.bytes - self.written
+    }
+
+    /// Writes a part behind the last one. After an error it must not be written again.
+    pub(crate) fn write(&mut self, part: &[u8], durable: bool) -> Result<(), Fault> {
+        debug_assert!(part.len().is_multiple_of(BLOCK_BYTES), "parts are whole blocks");
+        debug_assert!(part.len() as u64 <= self.room(), "a part lies in one segment");
+        let written = match durable {
+            true => self.file.write_durable_at(part, self.written),
+            false => self.file.write_all_at(part, self.written),
+        };
+        written.map_err(|error| Fault::io("write", &self.path, error))?;
+        // What is durable at once says nothing of what was written before.
+        if durable && self.synced == self.written {
+            self.synced += part.len() as u64;
+        }
+        self.written += part.len() as u64;
+        Ok(())
+    }
+
+    /// Makes durable what was written. After an error it must not be tried again.
+    pub(crate) fn sync(&mut self) -> Result<(), Fault> {
+        self.file.sync_data().map_err(|error| Fault::io("sync", &self.path, error))?;
+        self.synced = self.written;
+        Ok(())
+    }
+}
+
+/// Past the page cache where the file system can.
+fn open_file(path: &Path) -> io::Result<(File, bool)> {
+    match file::open(path, true) {
+        Ok(file) => Ok((file, true)),
+        Err(error) if error.kind() == io::ErrorKind::InvalidInput => Ok((file::open(path, false)?, false)),
+        Err(error) => Err(error),
+    }
+}
+
+/// Makes a file of this many zeroes that is durable but for its name.
+pub(crate) fn fill(path: &Path, bytes: u64) -> Result<(), Fault> {
+    let filled = (|| {
+        let (file, _) = open_file(path)?;
+        let zeroes = Buffer::new(ZEROES_BYTES);
+        let mut done = 0;
+        while done < bytes {
+            let count = (bytes - done).min(zeroes.len() as u64);
+            file.write_all_at(&zeroes[..usize::try_from(count).map_err(io::Error::other)?], done)?;
+            done += count;
+        }
+        file.sync_all()
+    })();
+    filled.map_err(|error| Fault::io("fill", path, error))
+}

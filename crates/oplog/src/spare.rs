@@ -1,0 +1,191 @@
+//! Segments that are ready before they are needed: a thread of its own makes them, of what the log no longer needs or of zeroes.
+//!
+//! They are also the reserve for a full disk: what is ready takes no more space when it is written.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, PoisonError};
+use std::time::Duration;
+
+use almandine_io::sync::{Condvar, Mutex, MutexGuard};
+use almandine_io::{files, thread};
+
+use crate::directory::{SPARE, UNFINISHED};
+use crate::fault::Fault;
+use crate::segment::fill;
+
+/// Segments that are kept ready.
+const READY: usize = 2;
+/// How long it waits before it tries again.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct Spares {
+    shared: Arc<Shared>,
+    thread: Option<thread::JoinHandle<()>>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    directory: PathBuf,
+    bytes: u64,
+    state: Mutex<State>,
+    changed: Condvar,
+    /// Called when one is ready, or cannot be made.
+    tell: Tell,
+}
+
+/// What is called when something has changed.
+pub(crate) struct Tell(pub(crate) Box<dyn Fn() + Send + Sync>);
+
+impl std::fmt::Debug for Tell {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Tell")
+    }
+}
+
+#[derive(Debug, Default)]
+struct State {
+    ready: Vec<PathBuf>,
+    /// The number of the next one.
+    next: u64,
+    failure: Option<Fault>,
+    stops: bool,
+}
+
+impl Spares {
+    /// Starts with what an earlier run has left.
+    pub(crate) fn start(directory: &Path, bytes: u64, tell: Tell) -> Result<Self, Fault> {
+        let mut state = State::default();
+        for name in files::names(directory).map_err(|error| Fault::io("list", directory, error))? {
+            let Some(number) = name.strip_prefix(SPARE).and_then(|number| number.parse::<u64>().ok()) else { continue };
+            state.next = state.next.max(number + 1);
+            let path = directory.join(name);
+            // One of another size was made before the size of segments was changed.
+            if state.ready.len() < READY && length(&path)? == bytes {
+                state.ready.push(path);
+            } else {
+                files::remove(&path).map_err(|error| Fault::io("remove", &path, error))?;
+            }
+        }
+        let directory = directory.to_owned();
+        let shared = Arc::new(Shared { directory, bytes, state: Mutex::new(state), changed: Condvar::new(), tell });
+        let own = Arc::clone(&shared);
+        let thread = thread::spawn("log-spare", move || own.run())
+            .map_err(|error| Fault::io("start a thread for", &shared.directory, error))?;
+        Ok(Self { shared, thread: Some(thread) })
+    }
+
+    /// Bytes of each.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.shared.bytes
+    }
+
+    /// Waits for one, unless it cannot be made.
+    pub(crate) fn wait(&self) -> Result<PathBuf, Fault> {
+        let mut state = self.shared.state();
+        loop {
+            if let Some(spare) = state.ready.pop() {
+                self.shared.changed.notify_all();
+                return Ok(spare);
+            }
+            if let Some(failure) = &state.failure {
+                let error = std::io::Error::other(failure.to_string());
+                return Err(Fault::io("have a further segment ready in", &self.shared.directory, error));
+            }
+            state = self.shared.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    /// Whether none is ready because none could be made.
+    pub(crate) fn is_out(&self) -> bool {
+        let state = self.shared.state();
+        state.ready.is_empty() && state.failure.is_some()
+    }
+
+    /// A file of the log that is not needed any more.
+    pub(crate) fn recycle(&self, path: &Path) -> Result<(), Fault> {
+        let mut state = self.shared.state();
+        let is_wanted = state.ready.len() < READY && length(path)? == self.shared.bytes;
+        if !is_wanted {
+            return files::remove(path).map_err(|error| Fault::io("remove", path, error));
+        }
+        let spare = state.name(&self.shared.directory);
+        files::rename(path, &spare).map_err(|error| Fault::io("rename", path, error))?;
+        state.ready.push(spare);
+        Ok(())
+    }
+}
+
+impl Drop for Spares {
+    fn drop(&mut self) {
+        self.shared.state().stops = true;
+        self.shared.changed.notify_all();
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+impl State {
+    fn name(&mut self, directory: &Path) -> PathBuf {
+        self.next += 1;
+        directory.join(format!("{SPARE}{}", self.next - 1))
+    }
+}
+
+impl Shared {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn run(&self) {
+        loop {
+            let spare = {
+                let mut state = self.state();
+                while !state.stops && state.ready.len() >= READY {
+                    state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+                }
+                if state.stops {
+                    return;
+                }
+                state.name(&self.directory)
+            };
+            let made = self.make(&spare);
+            let mut state = self.state();
+            match made {
+                Ok(()) => {
+                    state.ready.push(spare);
+                    state.failure = None;
+                }
+                Err(failure) => state.failure = Some(failure),
+            }
+            let failed = state.failure.is_some();
+            self.changed.notify_all();
+            drop(state);
+            (self.tell.0)();
+            if failed {
+                let state = self.state();
+                drop(self.changed.wait_timeout_while(state, PAUSE, |state| !state.stops));
+            }
+        }
+    }
+
+    fn make(&self, spare: &Path) -> Result<(), Fault> {
+        let mut name = spare.as_os_str().to_owned();
+        name.push(UNFINISHED);
+        let unfinished = PathBuf::from(name);
+        let made = fill(&unfinished, self.bytes)
+            .and_then(|()| files::rename(&unfinished, spare).map_err(|error| Fault::io("rename", &unfinished, error)));
+        if made.is_err() {
+            // What it takes may be what the rest of the server lacks.
+            let _ = files::remove(&unfinished);
+        }
+        made
+    }
+}
+
+fn length(path: &Path) -> Result<u64, Fault> {
+    let file = almandine_io::file::open(path, false).map_err(|error| Fault::io("open", path, error))?;
+    file.len().map_err(|error| Fault::io("look at", path, error))
+}

@@ -1,0 +1,101 @@
+//! Runs that follow each other, segments that fill up, groups larger than a segment, what rings have left (INV-LOG-2).
+
+use almandine_oplog::RingId;
+use almandine_oplog::append::{Leftover, Place};
+use almandine_oplog::manifest::BaseEntry;
+
+use super::{Folder, append, unit};
+
+#[test]
+fn runs_follow_each_other_and_each_begins_a_segment() {
+    let folder = Folder::new("runs");
+    let mut all = Vec::new();
+    for run in 1..=4 {
+        let mut log = folder.begin();
+        assert_eq!(log.manifest().run, run);
+        assert_eq!(log.manifest().segments.last().unwrap().run, run);
+        for group in 0..3 {
+            all.extend(append(&mut log, run * 10 + group, &[10, 0, 5000], group == 1));
+        }
+        if run % 2 == 0 {
+            log.end().unwrap();
+        }
+        let (units, end) = folder.read().unwrap();
+        assert_eq!(units, all);
+        assert_eq!((end.epoch, end.groups, end.torn), (run * 10 + 2, run * 3, None), "{run}");
+        assert_eq!(end.last[&(run, RingId(2))], ((run * 10 + 2) << 18) + 3);
+    }
+}
+
+#[test]
+fn segments_fill_up_and_groups_are_longer_than_one() {
+    let folder = Folder::new("full");
+    let mut log = folder.begin();
+    let mut all = Vec::new();
+    for (epoch, bytes) in (1..).zip([100, 60_000, 64_000, 65_000, 65_408, 65_409, 200_000, 1, 300_000]) {
+        all.extend(append(&mut log, epoch, &[bytes, bytes / 2, 3], epoch % 2 == 0));
+        assert!(folder.read().unwrap().0 == all, "{bytes}");
+    }
+    assert!(log.manifest().segments.len() > 10);
+    drop(log);
+    assert!(folder.read().unwrap().0 == all);
+    let log = folder.begin();
+    assert_eq!(log.manifest().run, 2);
+    assert!(folder.read().unwrap().0 == all);
+}
+
+#[test]
+fn what_rings_have_left_is_appended_once() {
+    let folder = Folder::new("left");
+    let mut log = folder.begin();
+    let mut all = append(&mut log, 1, &[10, 20], true);
+    drop(log);
+    let of = |ring: u16, units: &[Vec<u8>]| Leftover { run: 1, ring: RingId(ring), units: units.concat() };
+    // The first ring holds what is in the log, and more; the second nothing but that; the third is new.
+    let left = [of(0, &[unit(1, 1, 10), unit(2, 5, 30), unit(3, 1, 0)]), of(1, &[unit(1, 2, 20)]), of(2, &[unit(2, 6, 100_000)])];
+    all.extend([(1, RingId(0), unit(2, 5, 30)), (1, RingId(0), unit(3, 1, 0)), (1, RingId(2), unit(2, 6, 100_000))]);
+    for run in 2..5 {
+        let log = folder.begin_with(&left);
+        assert_eq!(log.manifest().run, run);
+        let (units, end) = folder.read().unwrap();
+        assert_eq!((units, end.epoch), (all.clone(), 3));
+        let (end, durable) = log.ends();
+        assert_eq!(end, durable);
+    }
+}
+
+#[test]
+fn after_a_failure_the_log_goes_on_behind_what_is_durable() {
+    let folder = Folder::new("heal");
+    let mut log = folder.begin();
+    let mut all = append(&mut log, 1, &[10, 20_000], true);
+    let (place, _) = log.ends();
+    // What is not durable when something fails is no part of the log, though it can be read.
+    append(&mut log, 2, &[30_000, 30_000, 30_000], false);
+    log.heal().unwrap();
+    assert_eq!(log.ends(), (place, place));
+    assert!(folder.read().unwrap().0 == all);
+    all.extend(append(&mut log, 3, &[30], true));
+    assert!(folder.read().unwrap().0 == all);
+}
+
+#[test]
+fn a_base_drops_what_is_before_it() {
+    let folder = Folder::new("base");
+    let mut log = folder.begin();
+    append(&mut log, 1, &[10, 60_000], true);
+    append(&mut log, 2, &[60_000], false);
+    let Place { lsn, .. } = log.rotate().unwrap();
+    let kept = append(&mut log, 3, &[5], true);
+    assert!(log.bytes() > 100_000);
+    log.name_base(BaseEntry { number: 1, lsn, through: log.ends().1.lsn, epoch: 2, parts: 0 }).unwrap();
+    assert_eq!((log.bytes(), log.manifest().segments.len()), (4096, 1));
+    assert!(folder.read().unwrap().0 == kept);
+    drop(log);
+    let log = folder.begin();
+    assert_eq!((folder.read().unwrap().0, log.manifest().base.unwrap().lsn), (kept, lsn));
+    let spares = std::fs::read_dir(&folder.0)
+        .unwrap()
+        .filter(|name| name.as_ref().unwrap().file_name().to_string_lossy().starts_with("spare"));
+    assert!(spares.count() <= 3);
+}
