@@ -160,6 +160,10 @@ table! {
     TrustNoSync,
     /// Log: what a ring has left is appended without what is in the log already.
     AppendOnce,
+    /// Log: saying that an epoch is durable when it is.
+    SyncFirst,
+    /// Log: giving the room of units back when they are written.
+    WriteFirst,
 }
 
 #[cfg(loom)]

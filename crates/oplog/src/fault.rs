@@ -19,6 +19,8 @@ pub enum Fault {
         /// Its answer.
         error: io::Error,
     },
+    /// It was ended, or is broken, and takes nothing.
+    Stopped,
     /// Another process uses it.
     Locked(PathBuf),
     /// There is a part of a log without its manifest, or a manifest that names what is not there.
@@ -62,6 +64,7 @@ impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Io { what, path, error } => write!(f, "cannot {what} {}: {error}", path.display()),
+            Self::Stopped => f.write_str("the log takes nothing: it was ended, or something could not be written or synced"),
             Self::Locked(path) => write!(f, "another process uses the log: it has the lock {}", path.display()),
             Self::Missing { path, why } => {
                 write!(f, "{} is missing: {why}. Nothing was changed; `{TOOL} verify` says more", path.display())

@@ -18,6 +18,7 @@ pub mod source;
 mod spare;
 mod sum;
 pub mod unit;
+pub mod writer;
 
 pub use fault::Fault;
 pub use source::{RingId, UnitSource};

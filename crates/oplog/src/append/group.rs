@@ -33,15 +33,32 @@ pub struct GroupWriter<'a> {
 
 impl Appender {
     /// Appends a group: the units that `fill` pushes, which with those before are all up to and with `epoch`. Durable, it is synced
-    /// with all before it.
+    /// with all before it. Without units nothing is written.
     ///
     /// # Errors
     /// Of the system: then it is not known what was written, and nothing more may be appended behind it.
     pub fn append(&mut self, epoch: u64, durable: bool, fill: &mut dyn FnMut(&mut GroupWriter<'_>)) -> Result<Appended, Fault> {
-        let mut group =
-            GroupWriter { appender: self, epoch, parts: 0, filled: HEAD_BYTES, units: 0, done: Appended::default(), failure: None };
+        let mut group = self.begin_group(epoch);
         fill(&mut group);
+        if group.done == Appended::default() {
+            if durable {
+                self.sync()?;
+            }
+            return Ok(Appended::default());
+        }
         group.finish(durable)
+    }
+
+    /// Appends an empty group, which says that the one before it is durable.
+    ///
+    /// # Errors
+    /// As of [`Self::append`].
+    pub fn seal(&mut self, durable: bool) -> Result<(), Fault> {
+        self.begin_group(self.epoch).finish(durable).map(|_| ())
+    }
+
+    fn begin_group(&mut self, epoch: u64) -> GroupWriter<'_> {
+        GroupWriter { appender: self, epoch, parts: 0, filled: HEAD_BYTES, units: 0, done: Appended::default(), failure: None }
     }
 }
 

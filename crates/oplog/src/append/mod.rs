@@ -86,6 +86,12 @@ impl Appender {
         self.end.lsn - self.manifest.base.map_or(begin, |base| base.lsn).min(self.end.lsn)
     }
 
+    /// Bytes of a segment.
+    #[must_use]
+    pub fn segment_bytes(&self) -> u64 {
+        self.segment.entry.bytes
+    }
+
     /// Whether the disk has no room for a further segment, and there is less than `bytes` left.
     #[must_use]
     pub fn is_short_of(&self, bytes: u64) -> bool {
@@ -103,14 +109,6 @@ impl Appender {
             self.durable = self.group_end;
         }
         Ok(())
-    }
-
-    /// Appends an empty group, so that the one before it is known to be durable.
-    ///
-    /// # Errors
-    /// As of [`Self::append`].
-    pub fn seal(&mut self, durable: bool) -> Result<(), Fault> {
-        self.append(self.epoch, durable, &mut |_| {}).map(|_| ())
     }
 
     /// Begins a new segment; the log has a group's end where it begins. Returns that place.

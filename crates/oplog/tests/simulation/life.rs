@@ -15,7 +15,7 @@ use almandine_oplog::read::{LogEnd, read};
 use almandine_oplog::{Fault, RingId, UnitHead};
 
 pub(crate) const PATH: &str = "/var/lib/almandine/log";
-const SEGMENT_BYTES: u64 = 64 << 10;
+pub(crate) const SEGMENT_BYTES: u64 = 64 << 10;
 const HOUR_NS: u64 = 3_600_000_000_000;
 const RINGS: u16 = 2;
 
@@ -170,7 +170,7 @@ impl State {
     }
 }
 
-fn encode(number: u64, bytes: usize) -> Vec<u8> {
+pub(crate) fn encode(number: u64, bytes: usize) -> Vec<u8> {
     let head = UnitHead { number, bytes: u32::try_from(bytes).unwrap(), entries: 1 };
     [&head.encode()[..], &vec![number as u8; bytes]].concat()
 }
@@ -231,6 +231,15 @@ impl One {
             format!("{}{error}", if std::env::var_os("TRACE").is_some() { self.world.turn().trace_words() } else { String::new() })
         })?;
         Ok(thread.join())
+    }
+
+    pub(crate) fn now_ns(&self) -> u64 {
+        self.world.turn().now_ns()
+    }
+
+    /// The process ends, or what it runs in.
+    pub(crate) fn end(&self, kind: CrashKind) {
+        self.world.crash(self.node, kind);
     }
 
     pub(crate) fn crash(&self, life: &Life, kind: CrashKind) {

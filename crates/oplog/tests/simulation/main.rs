@@ -7,3 +7,5 @@ mod crashes;
 mod faults;
 mod foreign;
 mod life;
+mod rings;
+mod writer;

@@ -1,0 +1,150 @@
+//! The writer of the log: one thread that has closed cuts of all rings written, one after the other.
+//!
+//! How long it waits is the mode's. `always`: a group is what a cut closes while the device is busy with the one before, and
+//! replies leave when it is durable. `everysec` and `no`: a group is written when there is enough of it or a second is over, and
+//! the one asks for a sync each second. Where rings do not outlive the process, groups are written at once in these modes, too,
+//! and replies leave when they are.
+//!
+//! Nothing waits for this thread but replies, and sessions that find no room in their ring. When a write or a sync fails, the log
+//! goes on in another file, as long as all that was given back in the rings is known to be durable; if it is not, or if that fails
+//! again and again, the log is broken: nothing is written any more, and nothing is said to be durable.
+
+mod orders;
+mod progress;
+mod work;
+
+use std::io;
+use std::sync::Arc;
+
+use almandine_io::sync::channel;
+use almandine_io::thread;
+
+use self::orders::{Order, Orders};
+pub use self::progress::{LogFigures, LogProgress, LogState, SyncMode};
+use self::work::Work;
+use crate::append::{Appender, Place};
+use crate::fault::Fault;
+use crate::manifest::BaseEntry;
+use crate::source::UnitSource;
+
+/// How a writer works.
+#[derive(Clone, Copy, Debug)]
+pub struct WriterOptions {
+    /// When it syncs.
+    pub mode: SyncMode,
+    /// Whether the rings outlive the process.
+    pub rings_survive: bool,
+}
+
+/// Is told what the writer has done, on its thread.
+pub trait LogListener: Send {
+    /// More is written or durable.
+    fn advanced(&self);
+
+    /// The state is another one.
+    fn changed(&self, state: LogState);
+}
+
+/// A place in the log that ends with a closed cut.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cut {
+    /// Where.
+    pub place: Place,
+    /// The greatest epoch before it.
+    pub epoch: u64,
+}
+
+/// See the module. Dropped, it ends the thread as a crash would.
+#[derive(Debug)]
+pub struct LogWriter {
+    progress: Arc<LogProgress>,
+    orders: Arc<Orders>,
+    thread: Option<thread::JoinHandle<()>>,
+}
+
+impl LogWriter {
+    /// Starts the thread.
+    ///
+    /// # Errors
+    /// When the system gives none.
+    pub fn start(
+        log: Appender,
+        source: Box<dyn UnitSource>,
+        options: WriterOptions,
+        listener: Box<dyn LogListener>,
+        progress: Arc<LogProgress>,
+    ) -> io::Result<Self> {
+        let orders = Arc::new(Orders::default());
+        progress.set_mode(options.mode);
+        let work = Work::new(log, source, options.rings_survive, listener, (Arc::clone(&progress), Arc::clone(&orders)));
+        let thread = thread::spawn("log", move || work.run())?;
+        Ok(Self { progress, orders, thread: Some(thread) })
+    }
+
+    /// What is written and durable.
+    #[must_use]
+    pub fn progress(&self) -> &Arc<LogProgress> {
+        &self.progress
+    }
+
+    /// Writes all that was done before and makes it durable, in every mode.
+    ///
+    /// # Errors
+    /// Of the system, or when the log is broken.
+    pub fn sync(&self) -> Result<Cut, Fault> {
+        self.order(Order::Sync)
+    }
+
+    /// Does that, and begins a new segment there: a base begins with one.
+    ///
+    /// # Errors
+    /// As of [`Self::sync`].
+    pub fn rotate(&self) -> Result<Cut, Fault> {
+        self.order(Order::Rotate)
+    }
+
+    /// Names a base that the log completes.
+    ///
+    /// # Errors
+    /// Of the system.
+    pub fn name_base(&self, base: BaseEntry) -> Result<Cut, Fault> {
+        self.order(|reply| Order::NameBase(base, reply))
+    }
+
+    /// Tries to go on after a failure.
+    ///
+    /// # Errors
+    /// When the log stays broken.
+    pub fn resume(&self) -> Result<Cut, Fault> {
+        self.order(Order::Resume)
+    }
+
+    /// Writes what is left, ends the log cleanly, and ends the thread. No unit may be done any more.
+    ///
+    /// # Errors
+    /// Of the system; then the log has its end where recovery finds it.
+    pub fn end(mut self) -> Result<Cut, Fault> {
+        let ended = self.order(Order::End);
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+        ended
+    }
+
+    fn order(&self, order: impl FnOnce(orders::Reply) -> Order) -> Result<Cut, Fault> {
+        let (reply, answer) = channel();
+        self.orders.push(order(reply));
+        self.progress.wake();
+        answer.receive().unwrap_or(Err(Fault::Stopped))
+    }
+}
+
+impl Drop for LogWriter {
+    fn drop(&mut self) {
+        if let Some(thread) = self.thread.take() {
+            self.orders.push(Order::Stop);
+            self.progress.wake();
+            let _ = thread.join();
+        }
+    }
+}

@@ -1,0 +1,166 @@
+//! What is written and what is durable, for all threads to see.
+//!
+//! The writer alone stores it; readers see an epoch here only after what it promises has happened.
+
+use std::sync::PoisonError;
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
+
+use almandine_io::sync::Mutex;
+use almandine_io::thread::Waker;
+
+use crate::fault::Fault;
+
+/// When the log is synced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SyncMode {
+    /// Before replies leave.
+    Always,
+    /// Each second.
+    EverySecond,
+    /// When the system likes to.
+    Never,
+}
+
+/// Whether the log takes writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LogState {
+    /// It does.
+    Serving,
+    /// The disk is full: only what frees memory may be done, until there is room again.
+    Full,
+    /// Something could not be written or synced.
+    Broken,
+    /// It was ended.
+    Ended,
+}
+
+/// See the module.
+#[derive(Debug, Default)]
+pub struct LogProgress {
+    written: AtomicU64,
+    durable: AtomicU64,
+    /// The greatest epoch that something waits for.
+    wanted: AtomicU64,
+    mode: AtomicU8,
+    state: AtomicU8,
+    figures: Mutex<LogFigures>,
+    pub(super) waker: Waker,
+    /// A thread has found no room in its ring.
+    pub(super) is_pressed: AtomicBool,
+}
+
+/// Figures of a log, for INFO.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LogFigures {
+    /// Bytes of the log behind its base.
+    pub bytes: u64,
+    /// Bytes of units that are not written.
+    pub pending_bytes: u64,
+    /// Groups that were written by this run, and the units in them.
+    pub groups: u64,
+    /// Units in them.
+    pub units: u64,
+    /// Bytes of them without heads and padding.
+    pub payload_bytes: u64,
+    /// Syncs.
+    pub syncs: u64,
+    /// Those of them that took longer than a second.
+    pub slow_syncs: u64,
+    /// Whether the last write was without an error.
+    pub last_write_failed: bool,
+    /// What went wrong last.
+    pub last_failure: Option<String>,
+}
+
+impl LogProgress {
+    /// All units of epochs up to this one are in the files.
+    #[must_use]
+    pub fn written_epoch(&self) -> u64 {
+        self.written.load(Ordering::Acquire)
+    }
+
+    /// All units of epochs up to this one outlive a crash of the machine.
+    #[must_use]
+    pub fn durable_epoch(&self) -> u64 {
+        self.durable.load(Ordering::Acquire)
+    }
+
+    /// Something waits until this epoch is durable, or written.
+    pub fn want(&self, epoch: u64) {
+        if self.wanted.fetch_max(epoch, Ordering::AcqRel) < epoch {
+            self.wake();
+        }
+    }
+
+    /// A thread has no room in its ring.
+    pub fn press(&self) {
+        self.is_pressed.store(true, Ordering::Release);
+        self.wake();
+    }
+
+    /// Has the writer look for work now.
+    pub fn wake(&self) {
+        self.waker.wake();
+    }
+
+    /// Changes when it syncs.
+    pub fn set_mode(&self, mode: SyncMode) {
+        self.mode.store(mode as u8, Ordering::Release);
+        self.wake();
+    }
+
+    /// When it syncs.
+    #[must_use]
+    pub fn mode(&self) -> SyncMode {
+        match self.mode.load(Ordering::Acquire) {
+            0 => SyncMode::Always,
+            1 => SyncMode::EverySecond,
+            _ => SyncMode::Never,
+        }
+    }
+
+    /// Whether it takes writes.
+    #[must_use]
+    pub fn state(&self) -> LogState {
+        match self.state.load(Ordering::Acquire) {
+            0 => LogState::Serving,
+            1 => LogState::Full,
+            2 => LogState::Broken,
+            _ => LogState::Ended,
+        }
+    }
+
+    /// Figures of now.
+    #[must_use]
+    pub fn figures(&self) -> LogFigures {
+        self.figures.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub(super) fn wanted(&self) -> u64 {
+        self.wanted.load(Ordering::Acquire)
+    }
+
+    pub(super) fn count(&self, count: impl FnOnce(&mut LogFigures)) {
+        count(&mut self.figures.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+
+    pub(super) fn fail(&self, fault: &Fault) {
+        self.count(|figures| {
+            figures.last_write_failed = true;
+            figures.last_failure = Some(fault.to_string());
+        });
+    }
+
+    /// True when one of them is greater than before.
+    pub(super) fn advance(&self, written: u64, durable: u64) -> bool {
+        debug_assert!(durable <= written, "what is durable is written");
+        let before = (self.written.swap(written, Ordering::AcqRel), self.durable.swap(durable, Ordering::AcqRel));
+        debug_assert!(before.0 <= written && before.1 <= durable, "INV-LOG-3: what was promised is not taken back");
+        before != (written, durable)
+    }
+
+    /// True when it is another one.
+    pub(super) fn set_state(&self, state: LogState) -> bool {
+        self.state.swap(state as u8, Ordering::AcqRel) != state as u8
+    }
+}

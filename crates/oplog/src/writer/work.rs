@@ -1,0 +1,324 @@
+//! The writer's rounds: close a cut, write it, sync, say so, and wait.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use almandine_base::step;
+use almandine_io::clock;
+
+use super::orders::{Order, Orders, Reply};
+use super::progress::{LogProgress, LogState, SyncMode};
+use super::{Cut, LogListener};
+use crate::append::Appender;
+use crate::fault::Fault;
+use crate::source::UnitSource;
+
+/// How often the commit epoch is raised while there is work, and how long the log rests before a seal.
+const TICK_NS: u64 = 10_000_000;
+const SECOND_NS: u64 = 1_000_000_000;
+/// Units that are written before their second is over.
+const ENOUGH_BYTES: usize = 1 << 20;
+/// What heads and padding of a group may take beside its units.
+const SLACK_BYTES: u64 = 64 << 10;
+/// How long it waits when there is nothing to do, when there is, and for a cut that a reply waits for.
+const IDLE: Duration = Duration::from_millis(100);
+const TICK: Duration = Duration::from_nanos(TICK_NS);
+const SOON: Duration = Duration::from_micros(100);
+/// How often it tries to go on in another file, once a second.
+const TRIES: u32 = 10;
+
+pub(super) struct Work {
+    log: Option<Appender>,
+    source: Box<dyn UnitSource>,
+    rings_survive: bool,
+    listener: Box<dyn LogListener>,
+    progress: Arc<LogProgress>,
+    orders: Arc<Orders>,
+    /// The greatest epoch that is closed, written, durable.
+    closed: u64,
+    written: u64,
+    durable: u64,
+    /// The commit epoch was raised, and what it closes is not closed.
+    is_raised: bool,
+    raised_ns: u64,
+    written_ns: u64,
+    synced_ns: u64,
+    /// The last group is a seal, or there is none.
+    is_sealed: bool,
+    /// How often it has tried to go on after a failure.
+    tries: u32,
+}
+
+impl Work {
+    pub(super) fn new(
+        log: Appender,
+        source: Box<dyn UnitSource>,
+        rings_survive: bool,
+        listener: Box<dyn LogListener>,
+        (progress, orders): (Arc<LogProgress>, Arc<Orders>),
+    ) -> Self {
+        let now = clock::monotonic_ns();
+        Self {
+            log: Some(log),
+            source,
+            rings_survive,
+            listener,
+            progress,
+            orders,
+            closed: 0,
+            written: 0,
+            durable: 0,
+            is_raised: false,
+            raised_ns: 0,
+            written_ns: now,
+            synced_ns: now,
+            is_sealed: true,
+            tries: 0,
+        }
+    }
+
+    pub(super) fn run(mut self) {
+        loop {
+            while let Some(order) = self.orders.pop() {
+                if self.obey(order) {
+                    return;
+                }
+            }
+            let now = clock::monotonic_ns();
+            if self.progress.state() == LogState::Broken {
+                self.recover_soon(now);
+            } else if let Err(fault) = self.round(now) {
+                self.fail(&fault, now);
+            }
+            let pause = self.pause();
+            self.progress.waker.wait(pause);
+        }
+    }
+
+    /// Whether a group is written as soon as a cut is closed.
+    fn is_greedy(&self) -> bool {
+        self.progress.mode() == SyncMode::Always || !self.rings_survive || self.progress.is_pressed.load(Ordering::Acquire)
+    }
+
+    fn is_active(&self) -> bool {
+        self.source.pending_bytes() > 0 || self.progress.wanted() > self.durable
+    }
+
+    fn round(&mut self, now: u64) -> Result<(), Fault> {
+        let pending = self.source.pending_bytes();
+        self.progress.count(|figures| figures.pending_bytes = pending as u64);
+        let (mode, is_second) = (self.progress.mode(), now - self.synced_ns >= SECOND_NS);
+        let is_much = pending >= ENOUGH_BYTES;
+        if self.is_active() && !self.is_raised && (self.is_greedy() || is_much || now - self.raised_ns >= TICK_NS) {
+            self.raise(now);
+        }
+        self.look();
+        let has_room = self.has_room(pending);
+        if self.closed > self.written && has_room && (self.is_greedy() || is_second || is_much) {
+            self.write(mode == SyncMode::Always || mode == SyncMode::EverySecond && is_second)?;
+        } else if mode != SyncMode::Never && is_second && self.durable < self.written {
+            self.sync()?;
+        }
+        // What is not closed yet is written as soon as it is.
+        if is_second
+            && (self.durable == self.written || mode == SyncMode::Never)
+            && (self.closed == self.written || !self.is_active())
+        {
+            self.synced_ns = now;
+        }
+        let is_resting = !self.is_sealed && clock::monotonic_ns() - self.written_ns >= TICK_NS;
+        if is_resting && self.durable == self.written && has_room {
+            self.log()?.seal(mode != SyncMode::Never)?;
+            self.is_sealed = true;
+        }
+        Ok(())
+    }
+
+    fn raise(&mut self, now: u64) {
+        self.source.raise_epoch();
+        (self.is_raised, self.raised_ns) = (true, now);
+    }
+
+    /// Looks which cut is closed.
+    fn look(&mut self) {
+        let closed = self.source.closed_epoch();
+        if closed > self.closed {
+            (self.closed, self.is_raised) = (closed, false);
+        }
+    }
+
+    /// Whether what is pending can be written; when little more can, clients are told that the disk is full.
+    fn has_room(&mut self, pending: usize) -> bool {
+        let Some(log) = &self.log else { return false };
+        let reserve = log.segment_bytes() / 2;
+        let state = if log.is_short_of(reserve) { LogState::Full } else { LogState::Serving };
+        let has_room = !log.is_short_of(pending as u64 * 2 + SLACK_BYTES);
+        self.set_state(state);
+        has_room
+    }
+
+    fn write(&mut self, durable: bool) -> Result<(), Fault> {
+        let through = self.closed;
+        let begun = clock::monotonic_ns();
+        if step!(WriteFirst, false, else true) {
+            self.source.release(through);
+        }
+        if step!(SyncFirst, false, else true) {
+            self.progress.advance(through, through);
+            self.listener.advanced();
+        }
+        let Some(log) = &mut self.log else { return Err(Fault::Stopped) };
+        let source = &mut self.source;
+        let appended =
+            log.append(through, durable, &mut |group| source.units(through, &mut |ring, units| group.push(ring, units)))?;
+        let (end, durable_end) = log.ends();
+        let bytes = log.bytes();
+        self.source.release(through);
+        self.progress.is_pressed.store(false, Ordering::Release);
+        self.written = through;
+        // Also a cut without units, once those before are durable.
+        if end == durable_end {
+            self.durable = through;
+        }
+        let now = clock::monotonic_ns();
+        self.progress.count(|figures| {
+            figures.bytes = bytes;
+            figures.groups += u64::from(appended.units > 0);
+            figures.units += appended.units;
+            figures.payload_bytes += appended.payload_bytes;
+            figures.syncs += u64::from(durable);
+            figures.slow_syncs += u64::from(durable && now - begun > SECOND_NS);
+            figures.last_write_failed = false;
+        });
+        if appended.units > 0 {
+            (self.is_sealed, self.written_ns) = (false, now);
+        }
+        self.tries = 0;
+        self.tell();
+        Ok(())
+    }
+
+    fn sync(&mut self) -> Result<(), Fault> {
+        let begun = clock::monotonic_ns();
+        self.log()?.sync()?;
+        self.durable = self.written;
+        let took = clock::monotonic_ns() - begun;
+        self.progress.count(|figures| {
+            figures.syncs += 1;
+            figures.slow_syncs += u64::from(took > SECOND_NS);
+        });
+        self.tell();
+        Ok(())
+    }
+
+    fn tell(&mut self) {
+        if self.progress.advance(self.written, self.durable) {
+            self.listener.advanced();
+        }
+    }
+
+    fn set_state(&mut self, state: LogState) {
+        if self.progress.set_state(state) {
+            self.listener.changed(state);
+        }
+    }
+
+    fn fail(&mut self, fault: &Fault, now: u64) {
+        self.progress.fail(fault);
+        self.synced_ns = now;
+        self.set_state(LogState::Broken);
+    }
+
+    /// Tries once a second to go on, if nothing is lost by that.
+    fn recover_soon(&mut self, now: u64) {
+        if self.tries < TRIES && now - self.synced_ns >= SECOND_NS {
+            self.tries += 1;
+            self.synced_ns = now;
+            if let Err(fault) = self.recover() {
+                self.progress.fail(&fault);
+            }
+        }
+    }
+
+    /// Goes on in a new segment behind what is durable: what was not is in the rings still, or the log stays broken.
+    fn recover(&mut self) -> Result<(), Fault> {
+        if self.durable < self.written {
+            let text = "units that were not durable are not in the rings any more: only a new base or a restart helps";
+            return Err(Fault::io("go on in", self.log()?.directory(), std::io::Error::other(text)));
+        }
+        self.log()?.heal()?;
+        self.is_sealed = true;
+        self.set_state(LogState::Serving);
+        Ok(())
+    }
+
+    fn log(&mut self) -> Result<&mut Appender, Fault> {
+        self.log.as_mut().ok_or(Fault::Stopped)
+    }
+
+    /// True when the thread ends.
+    fn obey(&mut self, order: Order) -> bool {
+        let answer = |reply: Reply, result: Result<Cut, Fault>| reply.send(result);
+        match order {
+            Order::Sync(reply) => answer(reply, self.cut()),
+            Order::Rotate(reply) => {
+                let cut = self.cut().and_then(|cut| self.log()?.rotate().map(|place| Cut { place, ..cut }));
+                answer(reply, cut);
+            }
+            Order::NameBase(base, reply) => {
+                let named = self.log().and_then(|log| log.name_base(base));
+                answer(reply, named.and_then(|()| self.here()));
+            }
+            Order::Resume(reply) => {
+                self.tries = 0;
+                let recovered = if self.progress.state() == LogState::Broken { self.recover() } else { Ok(()) };
+                answer(reply, recovered.and_then(|()| self.here()));
+            }
+            Order::End(reply) => {
+                let ended = self.cut().and_then(|cut| {
+                    self.log.take().map_or(Err(Fault::Stopped), Appender::end)?;
+                    Ok(cut)
+                });
+                self.set_state(LogState::Ended);
+                answer(reply, ended);
+                return true;
+            }
+            Order::Stop => return true,
+        }
+        false
+    }
+
+    fn here(&mut self) -> Result<Cut, Fault> {
+        let epoch = self.written;
+        Ok(Cut { place: self.log()?.ends().0, epoch })
+    }
+
+    /// Closes a cut of all that was done, writes it and makes it durable.
+    fn cut(&mut self) -> Result<Cut, Fault> {
+        if self.progress.state() == LogState::Broken {
+            return Err(Fault::Stopped);
+        }
+        self.look();
+        let before = self.closed;
+        self.raise(clock::monotonic_ns());
+        while self.closed == before {
+            self.progress.waker.wait(SOON);
+            self.look();
+        }
+        let done = self.write(true).and_then(|()| self.here());
+        if let Err(fault) = &done {
+            self.fail(fault, clock::monotonic_ns());
+        }
+        done
+    }
+
+    fn pause(&self) -> Duration {
+        match self.progress.state() {
+            LogState::Broken => IDLE,
+            _ if self.is_raised && self.is_greedy() => SOON,
+            _ if self.is_active() || !self.is_sealed => TICK,
+            _ => IDLE,
+        }
+    }
+}
