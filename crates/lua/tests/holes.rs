@@ -3,6 +3,8 @@
 
 mod common;
 
+use std::time::{Duration, Instant};
+
 use almandine_lua::{Machine, MachineOptions, NoHost, RunEnd, compile};
 use common::{machine, show};
 
@@ -135,6 +137,36 @@ fn cve_2014_5461_parameters_and_few_arguments() {
         "true 0 nil\n6810 nil",
     );
     shows("local function f(...) return 1 + f(1, ...) end out(pcall(f))", "false not enough memory");
+}
+
+#[test]
+fn work_within_a_library_function_ends_when_the_host_says_so() {
+    for program in [
+        "return ('a'):rep(60):find(('a*'):rep(20) .. 'b')",
+        "return ('a'):rep(60):match(('a-'):rep(20) .. 'b')",
+        "return ('a'):rep(60):gsub(('a?'):rep(50) .. ('a'):rep(50) .. 'b', '')",
+        "for word in ('a'):rep(60):gmatch(('(a*)'):rep(20) .. 'b') do end",
+        "local s = ('a'):rep(2^20) for i = 1, 1e9 do s:find('b') s:find(('a'):rep(2^19) .. 'b', 1, true) end",
+        "local t = {} for i = 1, 2^16 do t[i] = -i end while true do table.sort(t) table.concat(t, ',') table.insert(t, 1, 0) end",
+        "local t = {} for i = 1, 2^16 do t[i] = {} end while true do pcall(string.rep, 'x', 2^30) pcall(cjson.encode, t) end",
+    ] {
+        let mut machine = Machine::new(&MachineOptions { memory_limit: 16 << 20, ..MachineOptions::default() });
+        let function = machine.load(&compile(program.as_bytes(), b"=p").expect("it compiles")).expect("room");
+        machine.start(function, &[]);
+        let began = Instant::now();
+        let turns = (0..50).take_while(|_| machine.run(&mut NoHost, 1000) == RunEnd::Suspended).count();
+        assert_eq!(turns, 50, "{program}");
+        // A turn is milliseconds here; a match that does not stop would take years.
+        assert!(began.elapsed() < Duration::from_secs(20), "{program}");
+        machine.reset();
+    }
+    // Suspended again and again, the results are the same.
+    shows(
+        "local s = ('key=value;'):rep(300)
+         local n, m = 0, 0 for k, v in s:gmatch('(%w+)=(%w+)') do n = n + #k m = m + #v end
+         out(n, m, (s:gsub('%w+=', '')):sub(1, 12), s:find('v.-;()', 2995), (s:match('.*(k.*)$')))",
+        "900 1500 value;value; 2995 key=value;",
+    );
 }
 
 #[test]

@@ -99,10 +99,14 @@ impl Gathered {
 
     /// Appends what a function writes, which is short.
     pub(crate) fn write(&mut self, memory: &Memory, write: impl FnOnce(&mut Vec<u8>)) -> Result<(), Full> {
-        // Longer than any number.
-        self.reserve(memory, 512)?;
-        write(&mut self.bytes);
+        write(self.short(memory)?);
         Ok(())
+    }
+
+    /// The text with room for a number in any format.
+    pub(crate) fn short(&mut self, memory: &Memory) -> Result<&mut Vec<u8>, Full> {
+        self.reserve(memory, 512)?;
+        Ok(&mut self.bytes)
     }
 
     pub(crate) fn as_slice(&self) -> &[u8] {

@@ -307,6 +307,11 @@ impl Heap {
         self.escaped
     }
 
+    /// The number of objects, freed ones included.
+    pub(crate) fn objects(&self) -> usize {
+        self.strings.len() + self.tables.len() + self.closures.len() + self.natives.len() + self.upvalues.len()
+    }
+
     /// Drops all objects of the region; `used` is what was used when it began.
     pub(crate) fn cut(&mut self, used: usize) {
         self.strings.cut();

@@ -185,6 +185,10 @@ impl Strings {
         freed
     }
 
+    pub(super) fn len(&self) -> usize {
+        self.items.len()
+    }
+
     pub(super) fn begin_region(&mut self) {
         self.items.begin_region();
     }

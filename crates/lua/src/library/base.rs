@@ -299,6 +299,7 @@ fn unpack(context: &mut Context<'_>) -> Stepped {
     }
     let count = last.checked_sub(first).and_then(|count| count.checked_add(1)).filter(|count| *count < UNPACK_MAX);
     let Some(count) = count else { return Err(context.error("too many results to unpack")) };
+    context.charge(count as usize / 32);
     for index in first..=last {
         let value = context.state.heap.get(table, LuaValue::Number(index as f64));
         context.state.push(value);

@@ -1,8 +1,9 @@
 //! `string.format`
 
+use crate::heap::gathered::Gathered;
 use crate::number;
 use crate::value::LuaValue;
-use crate::vm::context::{Context, Stepped, to_integer};
+use crate::vm::context::{Context, Stepped, to_integer, to_unsigned};
 use crate::vm::state::Fault;
 
 /// A conversion between `%` and its letter.
@@ -20,15 +21,15 @@ struct Directive {
 pub(super) fn format(context: &mut Context<'_>) -> Stepped {
     context.string(0)?;
     let template = context.bytes(0).to_vec();
-    let (mut out, mut at, mut argument) = (Vec::new(), 0, 0);
+    let (mut out, mut at, mut argument) = (Gathered::default(), 0, 0);
     while let Some(byte) = template.get(at).copied() {
         at += 1;
         if byte != b'%' {
-            out.push(byte);
+            out.push(&context.state.heap.memory, byte)?;
             continue;
         }
         if template.get(at) == Some(&b'%') {
-            out.push(b'%');
+            out.push(&context.state.heap.memory, b'%')?;
             at += 1;
             continue;
         }
@@ -40,9 +41,8 @@ pub(super) fn format(context: &mut Context<'_>) -> Stepped {
         let letter = template.get(at).copied();
         at += 1;
         convert(context, &mut out, directive, letter, argument)?;
-        context.reserve(out.len())?;
     }
-    context.return_owned(out)
+    context.return_owned(out.into_bytes())
 }
 
 fn directive(context: &mut Context<'_>, template: &[u8], at: &mut usize) -> Result<Directive, Fault> {
@@ -87,7 +87,7 @@ fn directive(context: &mut Context<'_>, template: &[u8], at: &mut usize) -> Resu
 
 fn convert(
     context: &mut Context<'_>,
-    out: &mut Vec<u8>,
+    out: &mut Gathered,
     directive: Directive,
     letter: Option<u8>,
     argument: usize,
@@ -95,20 +95,20 @@ fn convert(
     match letter {
         Some(b'c') => {
             let byte = context.number(argument)? as i64 as u8;
-            pad(out, directive, &[byte], false);
+            pad(out.short(&context.state.heap.memory)?, directive, &[byte], false);
         }
         Some(b'd' | b'i') => {
             let value = to_integer(context.number(argument)?);
-            integer(out, directive, value < 0, &value.unsigned_abs().to_string());
+            integer(out.short(&context.state.heap.memory)?, directive, value < 0, &value.unsigned_abs().to_string());
         }
         Some(letter @ (b'u' | b'o' | b'x' | b'X')) => {
             let value = context.number(argument)?;
-            let value = if value < 0.0 { to_integer(value) as u64 } else { value as u64 };
-            unsigned(out, directive, letter, value);
+            let value = if value < 0.0 { to_integer(value) as u64 } else { to_unsigned(value) };
+            unsigned(out.short(&context.state.heap.memory)?, directive, letter, value);
         }
         Some(letter @ (b'e' | b'E' | b'f' | b'g' | b'G')) => {
             let value = context.number(argument)?;
-            float(out, directive, letter, value);
+            float(out.short(&context.state.heap.memory)?, directive, letter, value);
         }
         Some(b'q') => quote(context, out, argument)?,
         Some(b's') => {
@@ -118,9 +118,9 @@ fn convert(
             let text = if whole { bytes } else { &bytes[..bytes.iter().position(|b| *b == 0).unwrap_or(bytes.len())] };
             let cut = directive.precision.unwrap_or(usize::MAX).min(text.len());
             if whole {
-                out.extend_from_slice(text);
+                out.append(&context.state.heap.memory, text)?;
             } else {
-                pad(out, Directive { zero: false, ..directive }, &text[..cut], false);
+                pad(out.short(&context.state.heap.memory)?, Directive { zero: false, ..directive }, &text[..cut], false);
             }
         }
         other => {
@@ -196,18 +196,20 @@ fn float(out: &mut Vec<u8>, directive: Directive, letter: u8, value: f64) {
     pad(out, Directive { zero: directive.zero && value.is_finite(), ..directive }, text.as_bytes(), true);
 }
 
-fn quote(context: &mut Context<'_>, out: &mut Vec<u8>, argument: usize) -> Result<(), Fault> {
+fn quote(context: &mut Context<'_>, out: &mut Gathered, argument: usize) -> Result<(), Fault> {
     context.string(argument)?;
     let LuaValue::String(string) = context.get(argument) else { return Ok(()) };
-    out.push(b'"');
-    for byte in context.state.heap.bytes(string) {
+    let heap = &context.state.heap;
+    let (bytes, memory) = (heap.bytes(string), &heap.memory);
+    out.reserve(memory, bytes.len() + 2)?;
+    out.push(memory, b'"')?;
+    for byte in bytes {
         match byte {
-            b'"' | b'\\' | b'\n' => out.extend_from_slice(&[b'\\', *byte]),
-            b'\r' => out.extend_from_slice(b"\\r"),
-            0 => out.extend_from_slice(b"\\000"),
-            _ => out.push(*byte),
+            b'"' | b'\\' | b'\n' => out.append(memory, &[b'\\', *byte])?,
+            b'\r' => out.append(memory, b"\\r")?,
+            0 => out.append(memory, b"\\000")?,
+            _ => out.push(memory, *byte)?,
         }
     }
-    out.push(b'"');
-    Ok(())
+    Ok(out.push(memory, b'"')?)
 }

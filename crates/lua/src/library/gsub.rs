@@ -1,19 +1,28 @@
 //! `string.gsub`: a replacement by a function goes on as a continuation.
 
-use super::pattern::{Captured, Matcher, UNFINISHED};
-use crate::value::LuaValue;
+use super::pattern::{Captured, Matcher, Progress, UNFINISHED, until_zero};
+use super::search::{allowance, captured_value, settle};
+use crate::heap::gathered::{Full, Gathered};
+use crate::value::{LuaValue, StringRef};
 use crate::vm::context::{Action, Context, Continuation, Stepped};
 use crate::vm::state::{Event, Fault};
 
 /// Where a substitution is.
 #[derive(Debug)]
 struct Substitution {
-    out: Vec<u8>,
+    out: Gathered,
+    matcher: Matcher,
+    text: StringRef,
+    /// The part of the pattern that is matched.
+    pattern: (usize, usize),
+    anchored: bool,
     at: usize,
     count: i64,
     most: i64,
     /// The match whose replacement is being made.
     matched: (usize, usize),
+    /// A function has been called for it.
+    calls: bool,
 }
 
 /// What a match is to be replaced by.
@@ -35,110 +44,138 @@ pub(super) fn gsub(context: &mut Context<'_>) -> Stepped {
         LuaValue::String(_) | LuaValue::Table(_) | LuaValue::Function(_) | LuaValue::Native(_) => {}
         _ => return Err(context.argument_error(2, "string/function/table expected")),
     }
-    let state = Substitution { out: Vec::new(), at: 0, count: 0, most, matched: (0, 0) };
-    go_on(Box::new(state), context)
+    let LuaValue::String(text) = context.get(0) else { return context.return_none() };
+    let anchored = context.bytes(1).first() == Some(&b'^');
+    let pattern = (usize::from(anchored), until_zero(context.bytes(1)));
+    let matcher = Matcher::new();
+    let state = Substitution {
+        out: Gathered::default(),
+        matcher,
+        text,
+        pattern,
+        anchored,
+        at: 0,
+        count: 0,
+        most,
+        matched: (0, 0),
+        calls: false,
+    };
+    begin(state, context)
 }
 
-/// Replaces matches until a function has to be called, or there are no more.
-fn go_on(mut state: Box<Substitution>, context: &mut Context<'_>) -> Stepped {
-    while state.count < state.most {
-        let (start, length) = (state.at, context.bytes(0).len());
-        let (end, captures) = match match_here(context, start) {
-            Ok(found) => found,
-            Err(message) => return Err(context.error(&message)),
-        };
-        let anchored = context.bytes(1).first() == Some(&b'^');
-        match end {
-            Some(end) => {
+/// Begins the next match, if there is to be one.
+fn begin(mut state: Substitution, context: &mut Context<'_>) -> Stepped {
+    if state.count >= state.most {
+        return finish(state, context);
+    }
+    state.matcher.begin(state.at);
+    go_on(state, context)
+}
+
+/// Replaces matches until a function has to be called, the budget is used up, or there are no more.
+fn go_on(mut state: Substitution, context: &mut Context<'_>) -> Stepped {
+    loop {
+        let allowed = allowance(context);
+        let mut steps = allowed;
+        let progress = look(&mut state, context, &mut steps);
+        settle(context, allowed, steps);
+        match progress? {
+            Ok(Progress::Paused) => return context.go_on_later(Box::new(state)),
+            Ok(Progress::NotFound) => return finish(state, context),
+            Ok(Progress::Found(end)) => {
                 state.count += 1;
-                state.matched = (start, end);
-                match replacement(context, &mut state, &captures)? {
+                state.matched = (state.at, end);
+                match replacement(context, &mut state)? {
                     Replacement::Done => {}
                     Replacement::Value(value) => append(context, &mut state, value)?,
-                    Replacement::Call(count) => return context.call_then(count, state),
+                    Replacement::Call(count) => {
+                        state.calls = true;
+                        return context.call_then(count, Box::new(state));
+                    }
                 }
-                if !advance(context, &mut state, length) {
-                    break;
+                if !advance(context, &mut state)? || state.count >= state.most {
+                    return finish(state, context);
+                }
+                state.matcher.begin(state.at);
+                if context.has_to_pause() {
+                    return context.go_on_later(Box::new(state));
                 }
             }
-            None if start < length => {
-                let byte = context.bytes(0)[start];
-                state.out.push(byte);
-                state.at += 1;
-            }
-            None => break,
-        }
-        if anchored {
-            break;
+            Err(message) => return Err(context.error(message)),
         }
     }
-    finish(*state, context)
+}
+
+/// Looks for the next match; what lies before it is appended.
+fn look(state: &mut Substitution, context: &Context<'_>, steps: &mut usize) -> Result<Result<Progress, &'static str>, Full> {
+    let heap = &context.state.heap;
+    let (text, pattern) = (heap.bytes(state.text), &context.bytes(1)[state.pattern.0..state.pattern.1.max(state.pattern.0)]);
+    let from = state.at;
+    let progress = loop {
+        match state.matcher.run(text, pattern, steps) {
+            Ok(Progress::NotFound) if !state.anchored && state.at < text.len() => {
+                state.at += 1;
+                state.matcher.begin(state.at);
+            }
+            progress => break progress,
+        }
+    };
+    state.out.append(&heap.memory, &text[from..state.at])?;
+    Ok(progress)
 }
 
 fn finish(state: Substitution, context: &mut Context<'_>) -> Stepped {
     let mut out = state.out;
-    out.extend_from_slice(&context.bytes(0)[state.at.min(context.bytes(0).len())..]);
-    context.reserve(out.len())?;
-    let string = LuaValue::String(context.state.heap.string_owned(out));
+    let heap = &context.state.heap;
+    let text = heap.bytes(state.text);
+    out.append(&heap.memory, &text[state.at.min(text.len())..])?;
+    let string = LuaValue::String(context.state.heap.string_owned(out.into_bytes()));
     context.state.push(string);
     context.state.push(LuaValue::Number(state.count as f64));
     Ok(Action::Return(2))
 }
 
-/// Goes behind a match that has been replaced; false at the end of the text.
-fn advance(context: &mut Context<'_>, state: &mut Substitution, length: usize) -> bool {
+/// Goes behind a match that has been replaced; false when there is no other to look for.
+fn advance(context: &Context<'_>, state: &mut Substitution) -> Result<bool, Full> {
     let (start, end) = state.matched;
+    let heap = &context.state.heap;
+    let text = heap.bytes(state.text);
     if end > start {
         state.at = end;
-        return true;
+        return Ok(!state.anchored);
     }
-    if start < length {
-        state.out.push(context.bytes(0)[start]);
-        state.at = start + 1;
-        return true;
-    }
-    false
+    let Some(byte) = text.get(start) else { return Ok(false) };
+    state.out.push(&heap.memory, *byte)?;
+    state.at = start + 1;
+    Ok(!state.anchored)
 }
 
-type Here = (Option<usize>, Vec<Captured>);
-
-fn match_here(context: &Context<'_>, start: usize) -> Result<Here, String> {
-    let pattern = context.bytes(1);
-    let pattern = pattern.strip_prefix(b"^").unwrap_or(pattern);
-    let mut matcher = Matcher::new(context.bytes(0), pattern);
-    let Some(end) = matcher.match_at(start, 0)? else { return Ok((None, Vec::new())) };
-    let captures = (0..matcher.captures(true)).map(|index| matcher.capture(index, start, end)).collect::<Result<_, _>>()?;
-    Ok((Some(end), captures))
+/// A capture of the match.
+fn captured(context: &mut Context<'_>, state: &Substitution, index: usize) -> Result<Captured, Fault> {
+    let (start, end) = state.matched;
+    state.matcher.capture(index, start, end).map_err(|message| context.error(message))
 }
 
-fn value_of(context: &mut Context<'_>, captured: Captured) -> Result<LuaValue, Fault> {
-    match captured {
-        Captured::Position(position) => Ok(LuaValue::Number(position as f64)),
-        Captured::Range(from, to) => {
-            let part = context.bytes(0)[from..to].to_vec();
-            Ok(LuaValue::String(context.state.heap.string_owned(part)))
-        }
-        Captured::Unfinished => Err(context.error(UNFINISHED)),
-    }
-}
-
-fn replacement(context: &mut Context<'_>, state: &mut Substitution, captures: &[Captured]) -> Result<Replacement, Fault> {
+fn replacement(context: &mut Context<'_>, state: &mut Substitution) -> Result<Replacement, Fault> {
     match context.get(2) {
-        LuaValue::String(_) => {
-            append_template(context, state, captures)?;
+        LuaValue::String(template) => {
+            append_template(context, state, template)?;
             Ok(Replacement::Done)
         }
         LuaValue::Table(table) => {
-            let key = value_of(context, captures[0])?;
+            let first = captured(context, state, 0)?;
+            let key = captured_value(context, first, state.text)?;
             look_up(context, LuaValue::Table(table), key)
         }
         function => {
             context.state.push(function);
-            for captured in captures {
-                let value = value_of(context, *captured)?;
+            let count = state.matcher.captures(true);
+            for index in 0..count {
+                let captured = captured(context, state, index)?;
+                let value = captured_value(context, captured, state.text)?;
                 context.state.push(value);
             }
-            Ok(Replacement::Call(captures.len()))
+            Ok(Replacement::Call(count))
         }
     }
 }
@@ -170,32 +207,34 @@ fn look_up(context: &mut Context<'_>, table: LuaValue, key: LuaValue) -> Result<
 }
 
 /// Appends the replacement that is a text with `%0` to `%9`.
-fn append_template(context: &mut Context<'_>, state: &mut Substitution, captures: &[Captured]) -> Result<(), Fault> {
-    let template = context.bytes(2).to_vec();
+fn append_template(context: &mut Context<'_>, state: &mut Substitution, template: StringRef) -> Result<(), Fault> {
     let mut at = 0;
-    while let Some(byte) = template.get(at).copied() {
+    while let Some(byte) = context.state.heap.bytes(template).get(at).copied() {
         at += 1;
+        let heap = &context.state.heap;
         if byte != b'%' {
-            state.out.push(byte);
+            state.out.push(&heap.memory, byte)?;
             continue;
         }
-        let next = template.get(at).copied().unwrap_or(0);
+        let next = heap.bytes(template).get(at).copied().unwrap_or(0);
         at += 1;
         if !next.is_ascii_digit() {
-            state.out.push(next);
-        } else if next == b'0' {
-            let (start, end) = state.matched;
-            state.out.extend_from_slice(&context.bytes(0)[start..end]);
-        } else {
-            let index = usize::from(next - b'1');
-            let Some(captured) = captures.get(index).copied() else { return Err(context.error("invalid capture index")) };
-            match captured {
-                Captured::Range(from, to) => state.out.extend_from_slice(&context.bytes(0)[from..to]),
-                Captured::Position(position) => crate::number::write_integer(&mut state.out, position as i64),
-                Captured::Unfinished => return Err(context.error(UNFINISHED)),
-            }
+            state.out.push(&heap.memory, next)?;
+            continue;
         }
-        context.reserve(state.out.len())?;
+        let (start, end) = state.matched;
+        let part = match next {
+            b'0' => Captured::Range(start, end),
+            digit => captured(context, state, usize::from(digit - b'1'))?,
+        };
+        let heap = &context.state.heap;
+        match part {
+            Captured::Range(from, to) => state.out.append(&heap.memory, &heap.bytes(state.text)[from..to])?,
+            Captured::Position(position) => {
+                state.out.write(&heap.memory, |out| crate::number::write_integer(out, position as i64))?;
+            }
+            Captured::Unfinished => return Err(context.error(UNFINISHED)),
+        }
     }
     Ok(())
 }
@@ -203,24 +242,31 @@ fn append_template(context: &mut Context<'_>, state: &mut Substitution, captures
 /// Appends what a table or a function gave: `false` and nil leave the match as it is.
 fn append(context: &mut Context<'_>, state: &mut Substitution, value: LuaValue) -> Result<(), Fault> {
     let (start, end) = state.matched;
+    let heap = &context.state.heap;
     match value {
-        LuaValue::Nil | LuaValue::Boolean(false) => state.out.extend_from_slice(&context.bytes(0)[start..end]),
-        LuaValue::String(string) => state.out.extend_from_slice(context.state.heap.bytes(string)),
-        LuaValue::Number(number) => crate::number::write(&mut state.out, number),
+        LuaValue::Nil | LuaValue::Boolean(false) => {
+            state.out.append(&heap.memory, &heap.bytes(state.text)[start..end])?;
+        }
+        LuaValue::String(string) => state.out.append(&heap.memory, heap.bytes(string))?,
+        LuaValue::Number(number) => state.out.write(&heap.memory, |out| crate::number::write(out, number))?,
         other => return Err(context.error(&format!("invalid replacement value (a {})", other.type_name()))),
     }
-    context.reserve(state.out.len())
+    Ok(())
 }
 
 impl Continuation for Substitution {
     fn resume(mut self: Box<Self>, context: &mut Context<'_>, first: usize) -> Stepped {
+        if !self.calls {
+            return go_on(*self, context);
+        }
+        self.calls = false;
         let value = context.take_result(first);
         context.state.at.top = context.base + context.count;
         append(context, &mut self, value)?;
-        let length = context.bytes(0).len();
-        let anchored = context.bytes(1).first() == Some(&b'^');
-        if !advance(context, &mut self, length) || anchored { finish(*self, context) } else { go_on(self, context) }
+        if advance(context, &mut self)? { begin(*self, context) } else { finish(*self, context) }
     }
 
-    fn mark(&self, _mark: &mut dyn FnMut(LuaValue)) {}
+    fn mark(&self, mark: &mut dyn FnMut(LuaValue)) {
+        mark(LuaValue::String(self.text));
+    }
 }

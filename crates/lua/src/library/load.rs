@@ -1,6 +1,7 @@
 //! `load` and `loadstring`: text into functions. Compiled code is refused.
 
 use crate::compiler::compile;
+use crate::heap::gathered::Gathered;
 use crate::heap::objects::Closure;
 use crate::value::LuaValue;
 use crate::vm::code::Native;
@@ -31,6 +32,7 @@ fn name(context: &mut Context<'_>, index: usize, default: &[u8]) -> Result<Vec<u
 fn compile_text(context: &mut Context<'_>, text: &[u8], name: &[u8]) -> Stepped {
     // Code takes several times the bytes of its text.
     context.reserve(text.len().saturating_mul(8))?;
+    context.charge(text.len() / 4);
     let compiled = if text.len() > TEXT_MAX {
         Err(b"script is too long".to_vec())
     } else {
@@ -59,7 +61,7 @@ fn compile_text(context: &mut Context<'_>, text: &[u8], name: &[u8]) -> Stepped 
 /// Collects the pieces that the reader of `load` returns.
 #[derive(Debug, Default)]
 struct Pieces {
-    text: Vec<u8>,
+    text: Gathered,
 }
 
 fn load(context: &mut Context<'_>) -> Stepped {
@@ -77,14 +79,17 @@ impl Continuation for Pieces {
     fn resume(mut self: Box<Self>, context: &mut Context<'_>, first: usize) -> Stepped {
         match context.take_result(first) {
             LuaValue::String(piece) if !context.state.heap.bytes(piece).is_empty() => {
-                let length = context.state.heap.bytes(piece).len();
-                context.reserve(self.text.len() + length)?;
-                self.text.extend_from_slice(context.state.heap.bytes(piece));
-                if self.text.len() > TEXT_MAX { compile_text(context, &self.text, b"=(load)") } else { ask(context, self) }
+                let heap = &context.state.heap;
+                self.text.append(&heap.memory, heap.bytes(piece))?;
+                if self.text.len() > TEXT_MAX {
+                    compile_text(context, self.text.as_slice(), b"=(load)")
+                } else {
+                    ask(context, self)
+                }
             }
             LuaValue::Nil | LuaValue::String(_) => {
                 let name = name(context, 1, b"=(load)")?;
-                compile_text(context, &self.text, &name)
+                compile_text(context, self.text.as_slice(), &name)
             }
             _ => {
                 let message = context.new_string(b"reader function must return a string");

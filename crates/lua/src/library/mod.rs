@@ -10,6 +10,7 @@ mod gsub;
 mod load;
 mod math;
 mod pattern;
+mod search;
 mod sort;
 mod string;
 mod structs;

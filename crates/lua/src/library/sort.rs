@@ -35,7 +35,12 @@ struct Sorter {
     j: i64,
     pivot: LuaValue,
     waiting: Waiting,
+    /// The outcome of the last comparison, while the run is suspended.
+    paused: Option<bool>,
 }
+
+/// Comparisons without a call between two looks at the budget.
+const BATCH: usize = 256;
 
 pub(super) fn sort(context: &mut Context<'_>) -> Stepped {
     let table = context.table(0)?;
@@ -43,18 +48,35 @@ pub(super) fn sort(context: &mut Context<'_>) -> Stepped {
     if !context.get(1).is_nil() {
         context.function(1)?;
     }
-    let sorter =
-        Sorter { table, ranges: vec![(1, length)], low: 0, high: 0, i: 0, j: 0, pivot: LuaValue::Nil, waiting: Waiting::Nothing };
+    let sorter = Sorter {
+        table,
+        ranges: vec![(1, length)],
+        low: 0,
+        high: 0,
+        i: 0,
+        j: 0,
+        pivot: LuaValue::Nil,
+        waiting: Waiting::Nothing,
+        paused: None,
+    };
     go_on(Box::new(sorter), context, false)
 }
 
 /// Sorts until a function has to be called.
 fn go_on(mut sorter: Box<Sorter>, context: &mut Context<'_>, answer: bool) -> Stepped {
-    let mut answer = answer;
+    let (mut answer, mut compared) = (answer, 0);
     while let Some((left, right)) = sorter.next_comparison(context, answer)? {
         if context.get(1).is_nil() {
             if let Some(truth) = context.state.plain_order(false, left, right) {
                 answer = truth;
+                compared += 1;
+                if compared % BATCH == 0 {
+                    context.charge(BATCH / 4);
+                    if context.has_to_pause() {
+                        sorter.paused = Some(answer);
+                        return context.go_on_later(sorter);
+                    }
+                }
                 continue;
             }
             let Some((method, _)) = context.state.order_method(false, left, right) else {
@@ -187,8 +209,11 @@ impl Sorter {
 }
 
 impl Continuation for Sorter {
-    fn resume(self: Box<Self>, context: &mut Context<'_>, first: usize) -> Stepped {
-        let answer = context.take_result(first).is_true();
+    fn resume(mut self: Box<Self>, context: &mut Context<'_>, first: usize) -> Stepped {
+        let answer = match self.paused.take() {
+            Some(answer) => answer,
+            None => context.take_result(first).is_true(),
+        };
         go_on(self, context, answer)
     }
 

@@ -2,7 +2,8 @@
 
 use super::format::format;
 use super::gsub::gsub;
-use super::pattern::{Captured, Matcher, UNFINISHED};
+use super::search::{Purpose, Search, search};
+use crate::heap::gathered::Charge;
 use crate::heap::objects::NativeFunction;
 use crate::value::LuaValue;
 use crate::vm::code::Native;
@@ -79,18 +80,21 @@ fn len(context: &mut Context<'_>) -> Stepped {
 
 fn lower(context: &mut Context<'_>) -> Stepped {
     context.string(0)?;
+    context.reserve(context.bytes(0).len())?;
     let bytes = context.bytes(0).to_ascii_lowercase();
     context.return_owned(bytes)
 }
 
 fn upper(context: &mut Context<'_>) -> Stepped {
     context.string(0)?;
+    context.reserve(context.bytes(0).len())?;
     let bytes = context.bytes(0).to_ascii_uppercase();
     context.return_owned(bytes)
 }
 
 fn reverse(context: &mut Context<'_>) -> Stepped {
     context.string(0)?;
+    context.reserve(context.bytes(0).len())?;
     let bytes = context.bytes(0).iter().rev().copied().collect();
     context.return_owned(bytes)
 }
@@ -107,6 +111,7 @@ fn rep(context: &mut Context<'_>) -> Stepped {
         return Err(context.error("resulting string too large"));
     }
     context.reserve(total)?;
+    context.charge(total / 256);
     let bytes = context.bytes(0).repeat(times as usize);
     context.return_owned(bytes)
 }
@@ -123,51 +128,9 @@ fn sub(context: &mut Context<'_>) -> Stepped {
     if first == 1 && last == length as i64 {
         return context.return_one(LuaValue::String(string));
     }
+    context.reserve((last - first) as usize)?;
     let part = context.state.heap.bytes(string)[first as usize - 1..last as usize].to_vec();
     context.return_owned(part)
-}
-
-/// Pushes the captures of a match in an argument.
-fn push_captures(context: &mut Context<'_>, captures: Vec<Captured>, text: usize) -> Result<usize, Fault> {
-    let count = captures.len();
-    for captured in captures {
-        let value = captured_value(context, captured, text)?;
-        context.state.push(value);
-    }
-    Ok(count)
-}
-
-/// A captured part of an argument.
-fn captured_value(context: &mut Context<'_>, captured: Captured, text: usize) -> Result<LuaValue, Fault> {
-    match captured {
-        Captured::Position(position) => Ok(LuaValue::Number(position as f64)),
-        Captured::Range(from, to) => {
-            let part = context.bytes(text)[from..to].to_vec();
-            Ok(LuaValue::String(context.state.heap.string_owned(part)))
-        }
-        Captured::Unfinished => Err(context.error(UNFINISHED)),
-    }
-}
-
-/// Where a match begins and ends, and its captures.
-type Match = (usize, usize, Vec<Captured>);
-
-/// The first match at or behind `from`.
-fn first_match(text: &[u8], pattern: &[u8], from: usize, whole_without: bool) -> Result<Option<Match>, String> {
-    let (pattern, anchored) = pattern.strip_prefix(b"^").map_or((pattern, false), |rest| (rest, true));
-    let mut matcher = Matcher::new(text, pattern);
-    let mut start = from;
-    loop {
-        if let Some(end) = matcher.match_at(start, 0)? {
-            let count = matcher.captures(whole_without);
-            let captures = (0..count).map(|index| matcher.capture(index, start, end)).collect::<Result<_, _>>()?;
-            return Ok(Some((start, end, captures)));
-        }
-        start += 1;
-        if anchored || start > text.len() {
-            return Ok(None);
-        }
-    }
 }
 
 fn find(context: &mut Context<'_>) -> Stepped {
@@ -185,7 +148,7 @@ fn find_or_match(context: &mut Context<'_>, find: bool) -> Stepped {
     let from = (position(context.optional_integer(2, 1)?, length) - 1).clamp(0, length as i64) as usize;
     let is_plain = |pattern: &[u8]| !pattern.iter().any(|byte| b"^$*+?.([%-".contains(byte));
     if find && (context.get(3).is_true() || is_plain(context.bytes(1))) {
-        let found = find_plain(&context.bytes(0)[from..], context.bytes(1));
+        let found = find_plain(context, from)?;
         let end = context.bytes(1).len();
         return match found {
             Some(at) => {
@@ -196,28 +159,56 @@ fn find_or_match(context: &mut Context<'_>, find: bool) -> Stepped {
             None => context.return_one(LuaValue::Nil),
         };
     }
-    match first_match(context.bytes(0), context.bytes(1), from, !find) {
-        Err(message) => Err(context.error(&message)),
-        Ok(None) => context.return_one(LuaValue::Nil),
-        Ok(Some((start, end, captures))) => {
-            if find {
-                context.state.push(LuaValue::Number((start + 1) as f64));
-                context.state.push(LuaValue::Number(end as f64));
-            }
-            let count = push_captures(context, captures, 0)?;
-            Ok(Action::Return(count + if find { 2 } else { 0 }))
-        }
-    }
+    let (LuaValue::String(text), LuaValue::String(pattern)) = (context.get(0), context.get(1)) else {
+        return context.return_none();
+    };
+    search(context, Search::new(text, pattern, from, if find { Purpose::Find } else { Purpose::Match }))
 }
 
-fn find_plain(text: &[u8], part: &[u8]) -> Option<usize> {
-    let Some(first) = part.first() else { return Some(0) };
-    let mut from = 0;
-    while let Some(at) = text.get(from..)?.iter().position(|byte| byte == first) {
-        if text[from + at..].starts_with(part) {
-            return Some(from + at);
+/// The place of the second argument in the first, from `from` on.
+fn find_plain(context: &mut Context<'_>, from: usize) -> Result<Option<usize>, Fault> {
+    context.charge((context.bytes(0).len() - from) / 64);
+    let (text, part) = (&context.bytes(0)[from..], context.bytes(1));
+    let Some(first) = part.first() else { return Ok(Some(0)) };
+    let (mut at, mut wasted) = (0, 0);
+    while let Some(next) = text[at..].iter().position(|byte| byte == first) {
+        at += next;
+        let Some(here) = text.get(at..at + part.len()) else { return Ok(None) };
+        let equal = here.iter().zip(part).take_while(|(a, b)| a == b).count();
+        if equal == part.len() {
+            return Ok(Some(at));
         }
-        from += at + 1;
+        wasted += equal;
+        at += 1;
+        if wasted > 1024 + 2 * at {
+            // A part that almost fits at many places is looked for without comparing a byte twice.
+            let mut charge = Charge::default();
+            charge.set(&context.state.heap.memory, part.len() * size_of::<u32>())?;
+            return Ok(find_linearly(&text[at..], part).map(|found| at + found));
+        }
+    }
+    Ok(None)
+}
+
+/// The algorithm of Knuth, Morris and Pratt.
+fn find_linearly(text: &[u8], part: &[u8]) -> Option<usize> {
+    // For each prefix: the longest shorter one that it ends with.
+    let mut borders = vec![0_u32; part.len()];
+    let extend = |borders: &[u32], mut length: usize, byte: u8| {
+        while length > 0 && part[length] != byte {
+            length = borders[length - 1] as usize;
+        }
+        length + usize::from(part[length] == byte)
+    };
+    for at in 1..part.len() {
+        borders[at] = extend(&borders, borders[at - 1] as usize, part[at]) as u32;
+    }
+    let mut length = 0;
+    for (at, byte) in text.iter().enumerate() {
+        length = extend(&borders, length, *byte);
+        if length == part.len() {
+            return Some(at + 1 - length);
+        }
     }
     None
 }
@@ -241,47 +232,30 @@ pub(super) fn next_match(context: &mut Context<'_>) -> Stepped {
     else {
         return context.return_one(LuaValue::Nil);
     };
-    let heap = &context.state.heap;
-    let (text_bytes, pattern) = (heap.bytes(text), heap.bytes(pattern));
-    if from as usize > text_bytes.len() {
+    if from as usize > context.state.heap.bytes(text).len() {
         return context.return_one(LuaValue::Nil);
     }
-    // An anchor has no meaning here: it is a character.
-    let mut matcher = Matcher::new(text_bytes, pattern);
-    let mut found: Result<Option<Match>, String> = Ok(None);
-    for start in from as usize..=text_bytes.len() {
-        match matcher.match_at(start, 0) {
-            Ok(None) => {}
-            Ok(Some(end)) => {
-                let count = matcher.captures(true);
-                let captures = (0..count).map(|index| matcher.capture(index, start, end)).collect::<Result<_, _>>();
-                found = captures.map(|captures| Some((start, end, captures)));
-                break;
-            }
-            Err(message) => {
-                found = Err(message);
-                break;
-            }
-        }
-    }
-    match found {
-        Err(message) => Err(context.error(&message)),
-        Ok(None) => context.return_one(LuaValue::Nil),
-        Ok(Some((start, end, captures))) => {
-            let next = if end == start { end + 1 } else { end };
-            remember(context, next)?;
-            context.set(0, LuaValue::String(text));
-            context.state.at.top = context.base + context.count;
-            let count = push_captures(context, captures, 0)?;
-            Ok(Action::Return(count))
-        }
-    }
+    search(context, Search::new(text, pattern, from as usize, Purpose::Next))
 }
 
-/// Keeps where the iterator goes on.
-fn remember(context: &mut Context<'_>, next: usize) -> Result<(), Fault> {
-    if let LuaValue::Native(native) = context.state.at.stack[context.base - 1] {
-        context.state.heap.native_mut(native).values[2] = LuaValue::Number(next as f64);
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_part_is_found_where_a_naive_search_finds_it() {
+        let mut state = 7_u32;
+        let mut bytes = |length: usize| -> Vec<u8> {
+            let next = |_| {
+                state = state.wrapping_mul(1_103_515_245).wrapping_add(12_345);
+                b'a' + (state >> 16 & 1) as u8
+            };
+            (0..length).map(next).collect()
+        };
+        for round in 0..2000 {
+            let (text, part) = (bytes(round % 40), bytes(1 + round % 7));
+            let naive = text.windows(part.len()).position(|window| window == part);
+            assert_eq!(find_linearly(&text, &part), naive, "{text:?} {part:?}");
+        }
     }
-    Ok(())
 }

@@ -1,6 +1,7 @@
 //! `table`, but for `sort`.
 
 use super::sort::sort;
+use crate::heap::gathered::Gathered;
 use crate::number;
 use crate::value::{LuaValue, TableRef};
 use crate::vm::code::Native;
@@ -36,24 +37,59 @@ fn concat(context: &mut Context<'_>) -> Stepped {
     };
     let first = context.optional_integer(2, 1)?;
     let last = if context.get(3).is_nil() { length(context, table) } else { context.integer(3)? };
-    let mut out = Vec::new();
-    let mut index = first;
-    while index <= last {
-        match get(context, table, index) {
-            LuaValue::String(string) => out.extend_from_slice(context.state.heap.bytes(string)),
-            LuaValue::Number(number) => number::write(&mut out, number),
-            other => {
-                return Err(context.error(&format!("invalid value ({}) at index {index} in table for 'concat'", other.type_name())));
+    join(context, Joining { table, separator, next: first, last, out: Gathered::default() })
+}
+
+/// Elements between two looks at the budget.
+const BATCH: usize = 256;
+
+/// Puts the elements of a list together.
+#[derive(Debug)]
+struct Joining {
+    table: TableRef,
+    separator: Vec<u8>,
+    next: i64,
+    last: i64,
+    out: Gathered,
+}
+
+fn join(context: &mut Context<'_>, mut joining: Joining) -> Stepped {
+    loop {
+        for _ in 0..BATCH {
+            if joining.next > joining.last {
+                return context.return_owned(joining.out.into_bytes());
             }
+            let value = get(context, joining.table, joining.next);
+            let heap = &context.state.heap;
+            match value {
+                LuaValue::String(string) => joining.out.append(&heap.memory, heap.bytes(string))?,
+                LuaValue::Number(number) => joining.out.write(&heap.memory, |out| number::write(out, number))?,
+                other => {
+                    let (kind, index) = (other.type_name(), joining.next);
+                    return Err(context.error(&format!("invalid value ({kind}) at index {index} in table for 'concat'")));
+                }
+            }
+            if joining.next == joining.last {
+                return context.return_owned(joining.out.into_bytes());
+            }
+            joining.out.append(&heap.memory, &joining.separator)?;
+            joining.next += 1;
         }
-        if index == last {
-            break;
+        context.charge(BATCH / 4);
+        if context.has_to_pause() {
+            return context.go_on_later(Box::new(joining));
         }
-        out.extend_from_slice(&separator);
-        context.reserve(out.len())?;
-        index += 1;
     }
-    context.return_owned(out)
+}
+
+impl Continuation for Joining {
+    fn resume(self: Box<Self>, context: &mut Context<'_>, _first: usize) -> Stepped {
+        join(context, *self)
+    }
+
+    fn mark(&self, mark: &mut dyn FnMut(LuaValue)) {
+        mark(LuaValue::Table(self.table));
+    }
 }
 
 fn getn(context: &mut Context<'_>) -> Stepped {
@@ -79,6 +115,7 @@ fn maxn(context: &mut Context<'_>) -> Stepped {
         }
         position = next;
     }
+    context.charge(position / 16);
     context.return_one(LuaValue::Number(most))
 }
 
@@ -95,6 +132,7 @@ fn insert(context: &mut Context<'_>) -> Stepped {
         _ => return Err(context.error("wrong number of arguments to 'insert'")),
     };
     let mut index = end;
+    context.charge((end - position).max(0) as usize / 16);
     while index > position {
         let moved = get(context, table, index - 1);
         context.raw_set(table, LuaValue::Number(index as f64), moved)?;
@@ -112,6 +150,7 @@ fn remove(context: &mut Context<'_>) -> Stepped {
         return context.return_none();
     }
     let removed = get(context, table, position);
+    context.charge((end - position) as usize / 16);
     for index in position..end {
         let moved = get(context, table, index + 1);
         context.raw_set(table, LuaValue::Number(index as f64), moved)?;

@@ -390,6 +390,8 @@ pub(crate) fn settle(state: &mut State, code: &Code) -> Result<(), Fault> {
 
 /// Marks and sweeps. Slots above what is in use are cleared: they may name objects that are freed now.
 pub(crate) fn collect(state: &mut State, code: &Code) {
+    // A script that lives at its limit of memory must not keep the machine by collections.
+    state.budget = state.budget.saturating_sub(state.heap.objects() as u64 / 16);
     let mut marker = Marker::new(Event::Mode.name());
     let heap = &mut state.heap;
     heap.mark_old(&mut marker);

@@ -249,7 +249,9 @@ pub(crate) fn cjson(choices: &mut Choices) -> String {
         ]);
         settings.push_str(&format!("settings[#settings + 1] = {{pcall(j.{name}, {argument})}} "));
     }
-    let written = value(choices, 3, JSON);
+    // A list with holes that becomes an object has a hash part of several keys.
+    let kinds = Kinds { holes: !settings.contains("sparse"), ..JSON };
+    let written = value(choices, 3, kinds);
     let encode = if choices.below(4) == 0 { format!("pcall(j.encode, {written})") } else { format!("j.encode({written})") };
     format!("local j, settings = cjson.new(), {{}} {settings} return settings, {encode}")
 }

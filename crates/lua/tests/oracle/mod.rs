@@ -2,6 +2,7 @@
 
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
+use std::time::Duration;
 
 use almandine_lua::{Machine, MachineOptions, NoHost, Proto, RunEnd, compile};
 use almandine_testkit::{Redis, Value, client};
@@ -54,7 +55,14 @@ pub(crate) struct Oracle {
 impl Oracle {
     pub(crate) fn start() -> Self {
         let server = Redis::start(&["--save", "", "--lua-time-limit", "0", "--logfile", "/dev/null"]);
-        let connection = UnixStream::connect(server.directory().join("redis.sock")).expect("redis-server listens");
+        // The socket is there a moment before it takes connections.
+        let socket = server.directory().join("redis.sock");
+        let connection = loop {
+            match UnixStream::connect(&socket) {
+                Ok(connection) => break connection,
+                Err(_) => std::thread::sleep(Duration::from_millis(20)),
+            }
+        };
         let mut machine = Machine::new(&MachineOptions::default());
         machine.freeze();
         let program = compile(PROGRAM.as_bytes(), b"@user_script").expect("the program compiles");
