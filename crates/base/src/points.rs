@@ -14,6 +14,23 @@ pub fn point(name: &'static str) {
     let _ = name;
 }
 
+/// Says that something rare has happened, which a night of simulations must have seen: `sometimes!("an index halves")`. Nothing in
+/// every other build. `cargo xtask sim` knows the names by the sources, and tells those that never happened.
+#[macro_export]
+macro_rules! sometimes {
+    ($what:literal) => {
+        $crate::points::happens($what)
+    };
+}
+
+/// See [`sometimes!`](crate::sometimes).
+#[inline(always)]
+pub fn happens(what: &'static str) {
+    #[cfg(feature = "sim")]
+    simulated::happens(what);
+    let _ = what;
+}
+
 #[cfg(feature = "sim")]
 pub(crate) mod simulated {
     use std::sync::OnceLock;
@@ -25,6 +42,8 @@ pub(crate) mod simulated {
     pub struct Simulation {
         /// At a point of this name.
         pub point: fn(&'static str),
+        /// Something of this name has happened in the calling thread.
+        pub happens: fn(&'static str),
         /// Whether the calling thread leaves a step out.
         pub leaves_out: fn(Mutant) -> bool,
         /// Gives other threads time; false when the calling thread is not simulated.
@@ -41,6 +60,12 @@ pub(crate) mod simulated {
     pub(super) fn point(name: &'static str) {
         if let Some(simulation) = SIMULATION.get() {
             (simulation.point)(name);
+        }
+    }
+
+    pub(super) fn happens(what: &'static str) {
+        if let Some(simulation) = SIMULATION.get() {
+            (simulation.happens)(what);
         }
     }
 

@@ -1,11 +1,12 @@
 //! A run: product code in a world of one seed.
 
-use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, Once};
+use std::{fmt, panic};
 
 use almandine_base::mutants::Mutant;
-use almandine_io::sim::choice::{Choices, Subsystem};
-use almandine_io::sim::turn::{self, Schedule};
+use almandine_io::sim::choice::{ChoiceRecord, Choices, Subsystem};
+use almandine_io::sim::trace::Counts;
+use almandine_io::sim::turn::{self, Place, Schedule};
 use almandine_io::sim::world::World;
 
 /// What a run follows from.
@@ -15,6 +16,8 @@ pub struct Plan {
     pub seed: u64,
     /// What the scheduler may do.
     pub schedule: Schedule,
+    /// Choices instead of those of the seed.
+    pub choices: Option<ChoiceRecord>,
     /// Steps that the product leaves out.
     pub left_out: Vec<Mutant>,
     /// How much virtual time the run may take.
@@ -32,13 +35,17 @@ pub struct Outcome {
     pub end_ns: u64,
     /// The last events in words.
     pub last: String,
+    /// All choices.
+    pub choices: ChoiceRecord,
+    /// What threads came to.
+    pub counts: Counts,
 }
 
 impl Plan {
     /// A plan of ten virtual minutes.
     #[must_use]
     pub fn new(seed: u64, schedule: Schedule) -> Self {
-        Self { seed, schedule, left_out: Vec::new(), time_max_ns: 600_000_000_000 }
+        Self { seed, schedule, choices: None, left_out: Vec::new(), time_max_ns: 600_000_000_000 }
     }
 
     /// Leaves steps out.
@@ -51,11 +58,25 @@ impl Plan {
 
 impl fmt::Display for Outcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { failure, trace_hash: (hash, events), end_ns, last } = self;
+        let Self { failure, trace_hash: (hash, events), end_ns, last, .. } = self;
         let seconds = end_ns / 1_000_000_000;
         writeln!(f, "{last}{}", failure.as_deref().unwrap_or("nothing went wrong"))?;
         write!(f, "{events} events in {seconds} virtual seconds, hash {hash:016x}")
     }
+}
+
+/// Panics of simulated threads are told by the outcome of their run, and not as they happen: to name the functions on a stack takes
+/// longer than the run.
+pub fn quiet() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        let shown = panic::take_hook();
+        panic::set_hook(Box::new(move |panic| {
+            if turn::place() == Place::Outside {
+                shown(panic);
+            }
+        }));
+    });
 }
 
 /// What a client of the simulation does next: a number below `limit`, chosen by the seed. 0 outside of a simulation.
@@ -66,14 +87,16 @@ pub fn choose(limit: u64) -> u64 {
 
 /// Runs what `start` starts in a world, until all of it has ended.
 pub fn run(plan: &Plan, start: impl FnOnce(&Arc<World>)) -> Outcome {
-    World::enter(Choices::from_seed(plan.seed), plan.schedule.clone(), |world| {
+    let choices = plan.choices.clone().map_or_else(|| Choices::from_seed(plan.seed), Choices::from_record);
+    World::enter(choices, plan.schedule.clone(), |world| {
         world.turn().leave_out(&plan.left_out);
         start(world);
         let ended = world.run(plan.time_max_ns);
         let turn = world.turn();
         let unfinished = || (turn.now_ns() >= plan.time_max_ns).then(|| "it has not ended in time".to_owned());
         let failure = ended.err().or_else(unfinished);
-        Outcome { failure, trace_hash: turn.trace_hash(), end_ns: turn.now_ns(), last: turn.trace_words() }
+        let (choices, counts) = (turn.record(), turn.counts());
+        Outcome { failure, trace_hash: turn.trace_hash(), end_ns: turn.now_ns(), last: turn.trace_words(), choices, counts }
     })
 }
 

@@ -1,8 +1,9 @@
 //! The clients of testkit's proofs, as threads of the simulation.
 
+use std::collections::BTreeSet;
 use std::io::{self, Read, Write};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use almandine_io::sim::net::BlockingClient;
@@ -18,13 +19,28 @@ pub struct Simulated {
     server: NodeId,
     address: Address,
     next: Arc<AtomicU64>,
+    /// The only operations that clients perform, and those that they came to.
+    only: Arc<Option<BTreeSet<(usize, u64)>>>,
+    asked: Arc<Mutex<Vec<(usize, u64)>>>,
 }
 
 impl Simulated {
     /// The server that listens on a node.
     #[must_use]
     pub fn new(server: NodeId, address: Address) -> Self {
-        Self { server, address, next: Arc::default() }
+        Self { server, address, next: Arc::default(), only: Arc::default(), asked: Arc::default() }
+    }
+
+    /// Clients perform these operations only, each by the number of a client and its own.
+    #[must_use]
+    pub fn only(self, operations: Option<BTreeSet<(usize, u64)>>) -> Self {
+        Self { only: Arc::new(operations), ..self }
+    }
+
+    /// The operations that clients had, in the order in which they came to them, but for those that they left out.
+    #[must_use]
+    pub fn operations(&self) -> Arc<Mutex<Vec<(usize, u64)>>> {
+        Arc::clone(&self.asked)
     }
 }
 
@@ -85,5 +101,13 @@ impl Runtime for Simulated {
 
     fn unique(&self) -> u64 {
         self.next.fetch_add(1, Ordering::Relaxed)
+    }
+
+    fn includes(&self, client: usize, operation: u64) -> bool {
+        let is_included = self.only.as_ref().as_ref().is_none_or(|only| only.contains(&(client, operation)));
+        if is_included {
+            self.asked.lock().unwrap_or_else(PoisonError::into_inner).push((client, operation));
+        }
+        is_included
     }
 }

@@ -24,7 +24,7 @@ pub fn schedule(seed: u64, threads: &[&str]) -> Schedule {
 }
 
 /// The finalizer of SplitMix64.
-fn mix(mut z: u64) -> u64 {
+pub(crate) fn mix(mut z: u64) -> u64 {
     z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
     z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
     z ^ (z >> 31)

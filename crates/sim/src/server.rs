@@ -26,8 +26,9 @@ pub fn address() -> Address {
 /// Starts a server with these settings beside those that each has, and lets it run until SHUTDOWN. The thread ends with it.
 ///
 /// The world fails when the server does not start.
-pub fn start(world: &Arc<World>, node: NodeId, settings: &[&str]) -> SimThread<()> {
-    let args: Vec<String> = [SETTINGS, NO_SNAPSHOTS, settings].concat().iter().map(|word| (*word).to_owned()).collect();
+pub fn start<S: AsRef<str>>(world: &Arc<World>, node: NodeId, settings: &[S]) -> SimThread<()> {
+    let own = [SETTINGS, NO_SNAPSHOTS].concat();
+    let args: Vec<String> = own.into_iter().chain(settings.iter().map(AsRef::as_ref)).map(str::to_owned).collect();
     world.spawn(node, "main", move || {
         files::make_directories(DIRECTORY).expect("the disk takes a directory");
         let config = match Config::load(&args) {

@@ -4,32 +4,25 @@
 use std::time::Duration;
 
 use almandine_base::mutants::Mutant;
-use almandine_io::sim::net::NetOptions;
 use almandine_sim::proofs::{Proof, run};
-use almandine_sim::run::Plan;
-use almandine_sim::schedules::schedule;
+use almandine_sim::run::quiet;
+use almandine_sim::scenario::{Medium, Scenario};
+use almandine_sim::shrink::shrink;
 
-const SETTINGS: &[&str] = &["--workers", "3"];
-const THREADS: &[&str] = &["store", "worker-0", "worker-1", "worker-2"];
-
-fn plan(seed: u64) -> (Plan, NetOptions) {
-    let net = if seed.is_multiple_of(2) { NetOptions::default() } else { NetOptions::rough() };
-    (Plan::new(seed, schedule(seed, THREADS)), net)
-}
-
+/// Some seeds hold.
 fn holds(proof: Proof, seeds: u64) {
     let mut checked = 0;
     for seed in 0..seeds {
-        let (plan, net) = plan(seed);
-        let recorded = run(proof, &plan, SETTINGS, net, proof.duration());
-        checked += recorded.check().unwrap_or_else(|report| panic!("{} seed {seed}: {report}", proof.name()));
+        let scenario = Scenario::of(proof, seed);
+        checked += run(&scenario).check().unwrap_or_else(|report| panic!("cargo xtask sim {}: {report}", scenario.options()));
     }
     println!("{}: {checked} operations in {seeds} worlds", proof.name());
 }
 
 #[test]
 fn histories_are_linearizable() {
-    holds(Proof::Histories, 12);
+    holds(Proof::Histories, 20);
+    holds(Proof::Crashes, 6);
 }
 
 #[test]
@@ -46,40 +39,91 @@ fn transactions_hold() {
 #[test]
 fn waiters_are_served_in_their_order() {
     holds(Proof::Blocking, 8);
+    holds(Proof::Moves, 9);
+    holds(Proof::Claims, 4);
+}
+
+#[test]
+fn listeners_hear_and_users_are_held_to_their_rights() {
+    for proof in [Proof::Channels, Proof::Tracking, Proof::Events, Proof::Rights] {
+        holds(proof, 6);
+    }
+}
+
+#[test]
+fn memory_is_kept_and_results_are_of_one_moment() {
+    holds(Proof::Eviction, 5);
+    holds(Proof::Computations, 3);
 }
 
 #[test]
 fn the_same_seed_gives_the_same_trace() {
     for (seed, proof) in (0..).zip(Proof::ALL) {
-        let run = || {
-            let (plan, net) = plan(seed);
-            run(proof, &plan, SETTINGS, net, Duration::from_millis(50)).outcome
-        };
-        let (first, second) = (run(), run());
+        let mut scenario = Scenario::of(proof, seed);
+        scenario.millis = scenario.millis.min(50);
+        let (first, second) = (run(&scenario).outcome, run(&scenario).outcome);
         assert!(first == second, "{} seed {seed} does not repeat:\n{first}\n\n{second}", proof.name());
     }
 }
 
-/// Each step that one of the proofs guards, and a number of seeds within which a run without it fails.
+/// The first of some seeds whose run without a step fails.
+fn found(proof: Proof, mutant: Mutant, medium: Medium, seeds: u64) -> Option<Scenario> {
+    let without = |seed: u64| {
+        let mut scenario = Scenario::of(proof, seed);
+        if medium != Medium::Memory {
+            scenario.set_medium(medium);
+        }
+        scenario.left_out = vec![mutant];
+        scenario
+    };
+    quiet();
+    (0..seeds).map(without).find(|scenario| run(scenario).check().is_err())
+}
+
+/// Each step that one of the proofs guards. AwaitServer takes some hundred worlds, and is left to `cargo xtask sim --mutant`.
 #[test]
 fn a_missing_step_is_noticed() {
     let missing = [
-        (Proof::Blocking, Mutant::OldestFirst),
-        (Proof::Blocking, Mutant::KeepLatches),
-        (Proof::Blocking, Mutant::ClaimWaiter),
-        (Proof::Blocking, Mutant::ServeEveryKey),
-        (Proof::Transactions, Mutant::WatchUnderLatch),
-        (Proof::Units, Mutant::PlanKeys),
-        (Proof::Units, Mutant::KeepOthersOut),
-        (Proof::Histories, Mutant::LookUnderLatch),
+        (Proof::Blocking, Mutant::OldestFirst, Medium::Memory),
+        (Proof::Blocking, Mutant::KeepLatches, Medium::Memory),
+        (Proof::Blocking, Mutant::ClaimWaiter, Medium::Memory),
+        (Proof::Blocking, Mutant::ServeEveryKey, Medium::Memory),
+        (Proof::Transactions, Mutant::WatchUnderLatch, Medium::Memory),
+        (Proof::Units, Mutant::PlanKeys, Medium::Memory),
+        (Proof::Units, Mutant::KeepOthersOut, Medium::Memory),
+        (Proof::Histories, Mutant::LookUnderLatch, Medium::Memory),
+        (Proof::Histories, Mutant::CompareWithAll, Medium::Device),
+        (Proof::Histories, Mutant::HeadInEpoch, Medium::Device),
+        (Proof::Moves, Mutant::TakeGiven, Medium::Memory),
+        (Proof::Moves, Mutant::OneServer, Medium::Memory),
+        (Proof::Moves, Mutant::GiveWay, Medium::Memory),
+        (Proof::Moves, Mutant::HoldForWaiters, Medium::Memory),
+        (Proof::Moves, Mutant::SecureDestinations, Medium::Device),
+        (Proof::Channels, Mutant::PostUnderLock, Medium::Memory),
+        (Proof::Tracking, Mutant::RememberFirst, Medium::Memory),
+        (Proof::Events, Mutant::LatchForEvents, Medium::Memory),
+        (Proof::Rights, Mutant::CheckEveryKey, Medium::Memory),
+        (Proof::Rights, Mutant::RefreshRights, Medium::Memory),
+        (Proof::Rights, Mutant::CutListenersOff, Medium::Memory),
+        (Proof::Claims, Mutant::LookSooner, Medium::Memory),
+        (Proof::Claims, Mutant::ServeLost, Medium::Memory),
+        (Proof::Computations, Mutant::CompareSources, Medium::Memory),
     ];
-    for (proof, mutant) in missing {
-        let fails = |seed: &u64| {
-            let (plan, net) = plan(*seed);
-            run(proof, &plan.without(&[mutant]), SETTINGS, net, proof.duration()).check().is_err()
-        };
-        let found = (0..100).find(fails);
-        println!("{mutant:?}: found by {} with seed {found:?}", proof.name());
+    for (proof, mutant, medium) in missing {
+        let found = found(proof, mutant, medium, 100);
+        println!("{mutant:?}: found by {} with seed {:?}", proof.name(), found.as_ref().map(|scenario| scenario.seed));
         assert!(found.is_some(), "{mutant:?} is not noticed by {} in 100 worlds", proof.name());
     }
+}
+
+/// A failing run is made small, and the small one fails again when it is read from its text.
+#[test]
+fn a_failure_is_made_small_and_repeats() {
+    let first = found(Proof::Histories, Mutant::LookUnderLatch, Medium::Memory, 100).expect("a run that fails");
+    let before = run(&first).operations.len();
+    let small = shrink(&first, Duration::from_secs(30)).expect("it fails again");
+    println!("{} runs, {} of {before} operations: {}", small.runs, small.operations.len(), small.scenario);
+    assert!(small.operations.len() < 40 && small.operations.len() < before, "{} operations", small.operations.len());
+    let again = Scenario::read(&small.scenario.to_text()).expect("a scenario");
+    assert_eq!(run(&again).check().err().as_deref(), Some(small.report.as_str()));
 }

@@ -59,6 +59,14 @@ impl<S: Stream> Client<S> {
         let _ = io::copy(&mut self.stream, &mut io::sink());
     }
 
+    /// Bounds the time that a read takes.
+    ///
+    /// # Errors
+    /// Of the socket.
+    pub fn set_read_timeout(&self, timeout: Duration) -> io::Result<()> {
+        self.stream.set_read_timeout(Some(timeout))
+    }
+
     /// Sends bytes as they are.
     ///
     /// # Errors

@@ -1,10 +1,11 @@
 //! Test tools: what proves, from outside the process, that the server behaves.
 //!
-//! **Is**: fixtures ([`server`], [`client`], [`redis`], [`s3`]), and nine proofs built on them: [`golden`] sessions, the
+//! **Is**: fixtures ([`server`], [`client`], [`redis`], [`s3`]), and ten proofs built on them: [`golden`] sessions, the
 //! [`oracle`] (the same random commands to ours and to redis-server), the tables of [`effects`] (what redis-server tells,
 //! counts and replicates), [`history`] (concurrent clients checked for linearizability), [`blocking`] (waiters are served in
 //! the order of arrival), [`moving_head`] (writes to keys that are just leaving memory), [`field_times`] (expiring fields, by a
-//! model), [`crash`] (kill -9 with a journal of what was acknowledged) and [`hostile`] clients.
+//! model), [`crash`] (kill -9 with a journal of what was acknowledged), [`hostile`] clients, and [`promises`] that a short scenario
+//! shows to be kept.
 //! **Is not**: part of the product. It links none of the server's crates, so that an error in a shared encoder cannot hide itself.
 //! **Invariants**: no proof is skipped silently: a missing binary is a failure. Each checker has a mutant that it must catch.
 //! **Start reading at**: [`server::Server`], then [`golden`].
@@ -20,6 +21,7 @@ pub mod hostile;
 pub mod moving_head;
 pub mod mutants;
 pub mod oracle;
+pub mod promises;
 pub mod random;
 pub mod redis;
 pub mod runtime;

@@ -39,12 +39,26 @@ pub trait Runtime: Clone + Send + Sync + 'static {
     /// Lets time pass.
     fn sleep(&self, time: Duration);
 
+    /// Lets a very short time pass, as exactly as it can.
+    fn pause(&self, time: Duration) {
+        self.sleep(time);
+    }
+
     /// Starts a thread.
     fn spawn<T: Send + 'static>(&self, name: &str, body: impl FnOnce() -> T + Send + 'static) -> Joiner<T>;
 
     /// A number that no other call has got, for the names of keys.
     fn unique(&self) -> u64;
+
+    /// Whether a client performs its operation of this number: a run that has failed is repeated with fewer. An operation that is
+    /// left out takes its client a moment.
+    fn includes(&self, _client: usize, _operation: u64) -> bool {
+        true
+    }
 }
+
+/// How long a client takes for an operation that is left out, so that its time goes on.
+pub const LEFT_OUT: Duration = Duration::from_micros(50);
 
 /// Waits for a thread.
 pub struct Joiner<T>(Box<dyn FnOnce() -> T>);
@@ -89,6 +103,11 @@ impl Runtime for SocketAddr {
 
     fn sleep(&self, time: Duration) {
         thread::sleep(time);
+    }
+
+    fn pause(&self, time: Duration) {
+        let begin = Instant::now();
+        while begin.elapsed() < time {}
     }
 
     fn spawn<T: Send + 'static>(&self, name: &str, body: impl FnOnce() -> T + Send + 'static) -> Joiner<T> {

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use rustix::process::Pid;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
-use crate::{Client, Value, redis_server};
+use crate::{Client, Value, redis_server, storage};
 
 /// Which server.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -196,15 +196,7 @@ impl Server {
     /// # Panics
     /// When the server does not answer or has no device.
     pub fn make_cold(&self) -> bool {
-        match self.client().line("DEBUG STORAGE EVICT") {
-            Value::Simple(ok) if ok == b"OK" => true,
-            Value::Error(e)
-                if [&b"NOAUTH"[..], b"NOPERM", b"ERR DEBUG command not allowed"].iter().any(|word| e.starts_with(word)) =>
-            {
-                false
-            }
-            other => panic!("DEBUG STORAGE EVICT: {other}; server log:\n{}", self.log()),
-        }
+        storage::make_cold(&mut self.client())
     }
 
     /// Where it listens.

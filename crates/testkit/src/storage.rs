@@ -5,7 +5,8 @@
 
 use std::collections::HashMap;
 
-use crate::{Program, Server, Value};
+use crate::runtime::Stream;
+use crate::{Client, Program, Server, Value};
 
 /// A server with a device of some kind.
 #[derive(Clone, Copy, Debug)]
@@ -51,6 +52,20 @@ impl Mode {
         // The names of encodings are compared with redis-server 7.0.
         let common = ["--maxmemory", "16mb", "--enable-debug-command", "yes"];
         Server::start(&Program::Almandine, &[&common, self.flags].concat())
+    }
+}
+
+/// Makes all keys cold. False when the client may not ask for it; see [`crate::Server::make_cold`].
+///
+/// # Panics
+/// When the server has no device.
+pub fn make_cold<S: Stream>(client: &mut Client<S>) -> bool {
+    match client.line("DEBUG STORAGE EVICT") {
+        Value::Simple(ok) if ok == b"OK" => true,
+        Value::Error(e) if [&b"NOAUTH"[..], b"NOPERM", b"ERR DEBUG command not allowed"].iter().any(|word| e.starts_with(word)) => {
+            false
+        }
+        other => panic!("DEBUG STORAGE EVICT: {other}"),
     }
 }
 

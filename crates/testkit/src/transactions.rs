@@ -15,7 +15,7 @@ use std::fmt;
 use std::io;
 use std::time::Duration;
 
-use crate::runtime::Joiner;
+use crate::runtime::{Joiner, LEFT_OUT};
 use crate::{Client, Random, Runtime, Value};
 
 const ACCOUNTS: usize = 6;
@@ -103,7 +103,7 @@ pub fn run<R: Runtime>(runtime: R, settings: Settings) -> io::Result<Report> {
     ];
     let mut workers = Vec::new();
     for number in 0..kinds.len() * settings.threads {
-        workers.push(Worker::new(&runtime, settings.seed + number as u64)?);
+        workers.push(Worker::new(&runtime, number, settings.seed + number as u64)?);
     }
     let spawn = |(number, worker): (usize, Worker<R>)| {
         let work = kinds[number % kinds.len()];
@@ -165,20 +165,27 @@ fn churn<R: Runtime>(runtime: &R, bytes: usize, end_ns: u64) -> io::Result<()> {
 struct Worker<R: Runtime> {
     runtime: R,
     client: Client<R::Stream>,
+    number: usize,
     random: Random,
     report: Report,
     counted: [i64; COUNTERS],
 }
 
 impl<R: Runtime> Worker<R> {
-    fn new(runtime: &R, seed: u64) -> io::Result<Self> {
+    fn new(runtime: &R, number: usize, seed: u64) -> io::Result<Self> {
         let (client, random) = (Client::of(runtime)?, Random::new(seed));
-        Ok(Self { runtime: runtime.clone(), client, random, report: Report::default(), counted: [0; COUNTERS] })
+        let runtime = runtime.clone();
+        Ok(Self { runtime, client, number, random, report: Report::default(), counted: [0; COUNTERS] })
     }
 
     fn run(mut self, work: Work<R>, end_ns: u64) -> io::Result<Self> {
+        let mut operation = 0;
         while self.runtime.now_ns() < end_ns {
-            work(&mut self)?;
+            operation += 1;
+            match self.runtime.includes(self.number, operation) {
+                true => work(&mut self)?,
+                false => self.runtime.pause(LEFT_OUT),
+            }
         }
         Ok(self)
     }

@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use almandine_testkit::mutants::must_notice;
+use almandine_testkit::promises::rights::{are_cut_off, hold_for_all_workers};
 use almandine_testkit::users::{
     Generator, Pair, Words, all_of, categories, commands_of, has_other_keys_in_redis, in_later_words, line_of, set, strings,
     without_commands, words,
@@ -305,62 +306,16 @@ fn commands_that_are_not_served_have_rules_and_nothing_else() {
 #[test]
 fn clients_are_cut_off_when_their_user_loses_what_they_have() {
     for program in [Program::Almandine, Program::Redis] {
-        are_cut_off(&Server::start(&program, &[]));
+        are_cut_off(&Server::start(&program, &[]).address());
     }
 }
 
 /// Servers that leave clients alone that have lost rights are noticed.
 #[test]
 fn rights_that_are_kept_are_noticed() {
-    must_notice("CutListenersOff", &[], 1, are_cut_off);
-    must_notice("RefreshRights", &[], 1, are_cut_off);
-    must_notice("RefreshRights", &["--workers", "4"], 1, hold_for_all_workers);
-}
-
-fn are_cut_off(server: &Server) {
-    let program = server.program();
-    let mut admin = server.client();
-    admin.line("ACL SETUSER u on nopass +@all ~* &*");
-    let clients = |count: usize| -> Vec<Client> {
-        (0..count)
-            .map(|_| {
-                let mut client = server.client();
-                assert_eq!(client.line("AUTH u x"), Value::ok());
-                client
-            })
-            .collect()
-    };
-    let mut listeners = clients(3);
-    listeners[0].line("SUBSCRIBE a b");
-    listeners[1].line("PSUBSCRIBE a*");
-    listeners[2].line("SSUBSCRIBE c");
-    let mut others = clients(4);
-    assert_eq!(admin.line("ACL SETUSER u resetchannels &a* &b"), Value::ok());
-    assert_eq!(listeners[2].receive().unwrap(), Value::Closed, "{}", program.name());
-    assert_eq!(admin.line("PUBLISH a 1").to_string(), ":2");
-    // A pattern must be permitted word for word.
-    assert_eq!(admin.line("ACL SETUSER u resetchannels &a &b"), Value::ok());
-    assert!(is_closed(&mut listeners[1]), "{}", program.name());
-    assert_eq!(admin.line("ACL SETUSER u off"), Value::ok());
-    for other in &mut others {
-        assert_eq!(other.line("PING").to_string(), "+PONG");
-    }
-    assert!(server.client().line("AUTH u x").is_error());
-    assert_eq!(admin.line("ACL DELUSER u").to_string(), ":1");
-    for other in &mut others {
-        assert!(is_closed(other), "{}", program.name());
-    }
-    assert!(is_closed(&mut listeners[0]), "{}", program.name());
-    // A client that removes its own user still gets the reply.
-    admin.line("ACL SETUSER me on nopass +@all ~* &*");
-    admin.line("AUTH me x");
-    assert_eq!(admin.line("ACL DELUSER me").to_string(), ":1");
-    assert!(is_closed(&mut admin));
-}
-
-/// Whether the connection ends behind the messages that were on their way.
-fn is_closed(client: &mut Client) -> bool {
-    (0..10).any(|_| matches!(client.receive(), Ok(Value::Closed) | Err(_)))
+    must_notice("CutListenersOff", &[], 1, |server| are_cut_off(&server.address()));
+    must_notice("RefreshRights", &[], 1, |server| are_cut_off(&server.address()));
+    must_notice("RefreshRights", &["--workers", "4"], 1, |server| hold_for_all_workers(&server.address(), 200));
 }
 
 /// A waiter is served with the rights that its user has then.
@@ -424,23 +379,7 @@ fn a_deleted_user_is_nobody_even_when_the_name_is_used_again() {
 /// The reply to ACL SETUSER is the moment from which new commands meet the new rules, whichever worker runs them.
 #[test]
 fn rules_hold_for_all_workers_once_they_are_answered() {
-    hold_for_all_workers(&Server::start(&Program::Almandine, &["--workers", "4"]));
-}
-
-fn hold_for_all_workers(server: &Server) {
-    let mut admin = server.client();
-    admin.line("ACL SETUSER u on nopass +@all ~* &*");
-    let mut clients: Vec<Client> = (0..8).map(|_| server.client()).collect();
-    clients.iter_mut().for_each(|client| assert_eq!(client.line("AUTH u x"), Value::ok()));
-    for round in 0..200 {
-        let permitted = round % 2 == 1;
-        let rule = if permitted { "~*" } else { "resetkeys" };
-        assert_eq!(admin.line(&format!("ACL SETUSER u {rule}")), Value::ok());
-        clients.iter_mut().for_each(|client| client.send(&[["SET", "key", "value"]]).unwrap());
-        for client in &mut clients {
-            assert_eq!(client.receive().unwrap() == Value::ok(), permitted, "round {round}");
-        }
-    }
+    hold_for_all_workers(&Server::start(&Program::Almandine, &["--workers", "4"]).address(), 200);
 }
 
 #[test]

@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 use almandine_testkit::mutants::must_notice;
 use almandine_testkit::oracle::generate::Generator;
 use almandine_testkit::oracle::table::TABLE;
+use almandine_testkit::promises::rights::{deny_in_every_place, is_denied};
 use almandine_testkit::{Client, Program, Server, Value};
 
 type Words = Vec<Vec<u8>>;
@@ -23,12 +24,6 @@ fn texts(value: &Value) -> Vec<String> {
         .iter()
         .map(|text| String::from_utf8_lossy(text.bytes().unwrap_or_default()).into_owned())
         .collect()
-}
-
-fn is_denied(value: &Value) -> bool {
-    let begins =
-        |text: &[u8]| text.starts_with(b"NOPERM ") || text.starts_with(b"EXECABORT Transaction discarded because of: NOPERM ");
-    matches!(value, Value::Error(text) if begins(text))
 }
 
 /// A call of each command, with arguments that its arity takes; and whether any user may make it.
@@ -297,100 +292,14 @@ fn keys_that_are_forbidden_are_neither_learnt_nor_changed() {
     }
 }
 
-/// Calls with several keys, each a `K`.
-const SEVERAL: &[&str] = &[
-    "MSET K 1 K 2",
-    "MSETNX K 1 K 2",
-    "MGET K K K",
-    "DEL K K",
-    "UNLINK K K",
-    "EXISTS K K",
-    "TOUCH K K",
-    "WATCH K K",
-    "RENAME K K",
-    "RENAMENX K K",
-    "COPY K K",
-    "BITOP AND K K K",
-    "LCS K K",
-    "LMOVE K K LEFT RIGHT",
-    "RPOPLPUSH K K",
-    "LMPOP 2 K K LEFT",
-    "BLPOP K K 0.01",
-    "BRPOP K K 0.01",
-    "BLMOVE K K LEFT RIGHT 0.01",
-    "BRPOPLPUSH K K 0.01",
-    "BLMPOP 0.01 2 K K LEFT",
-    "SINTER K K",
-    "SINTERCARD 2 K K",
-    "SINTERSTORE K K K",
-    "SUNION K K",
-    "SUNIONSTORE K K K",
-    "SDIFF K K",
-    "SDIFFSTORE K K K",
-    "SMOVE K K member",
-    "ZINTER 2 K K",
-    "ZINTERCARD 2 K K",
-    "ZINTERSTORE K 2 K K",
-    "ZUNION 2 K K",
-    "ZUNIONSTORE K 2 K K",
-    "ZDIFF 2 K K",
-    "ZDIFFSTORE K 2 K K",
-    "ZRANGESTORE K K 0 -1",
-    "ZMPOP 2 K K MIN",
-    "BZPOPMIN K K 0.01",
-    "BZPOPMAX K K 0.01",
-    "BZMPOP 0.01 2 K K MIN",
-    "PFCOUNT K K",
-    "PFMERGE K K K",
-    "GEORADIUS K 1 1 1 m STORE K",
-    "GEORADIUSBYMEMBER K member 1 m STORE K",
-    "GEOSEARCHSTORE K K FROMLONLAT 1 1 BYRADIUS 1 m",
-    "SORT K STORE K",
-    "XREAD COUNT 1 STREAMS K K 0 0",
-    "XREADGROUP GROUP g c STREAMS K K > >",
-];
-
 /// One forbidden key among permitted ones is enough, wherever it stands, in a pipeline and in a transaction.
 #[test]
 fn a_forbidden_key_is_denied_in_every_place() {
-    deny_in_every_place(&Server::start(&Program::Almandine, &["--workers", "2"]));
+    deny_in_every_place(&Server::start(&Program::Almandine, &["--workers", "2"]).address());
 }
 
 /// A server that checks the first key alone is noticed.
 #[test]
 fn keys_that_are_not_checked_are_noticed() {
-    must_notice("CheckEveryKey", &["--workers", "2"], 1, deny_in_every_place);
-}
-
-fn deny_in_every_place(server: &Server) {
-    let mut admin = server.client();
-    admin.line("SET secret value");
-    admin.line("ACL SETUSER u on nopass +@all ~open:*");
-    let mut client = server.client();
-    assert_eq!(client.line("AUTH u x"), Value::ok());
-    for line in SEVERAL {
-        let keys = line.split(' ').filter(|word| *word == "K").count();
-        let call = |forbidden: usize| -> Words {
-            let mut number = 0;
-            let name = |word: &[u8]| {
-                if word != b"K" {
-                    return word.to_vec();
-                }
-                number += 1;
-                if number == forbidden { b"secret".to_vec() } else { format!("open:{number}").into_bytes() }
-            };
-            words(line).iter().map(|word| word.as_slice()).map(name).collect()
-        };
-        let permitted = client.call(&call(0)).unwrap();
-        assert!(!is_denied(&permitted), "{line}: {permitted}");
-        for forbidden in 1..=keys {
-            let pipeline = [words("PING"), call(forbidden), words("MULTI"), call(forbidden), words("DISCARD"), call(forbidden)];
-            let answers = client.pipeline(&pipeline).unwrap();
-            // WATCH within MULTI is refused for that, whatever the user's rights.
-            let denied = [1, 3, 5].map(|at| is_denied(&answers[at]) || at == 3 && line.starts_with("WATCH"));
-            assert_eq!(denied, [true; 3], "{line}, key {forbidden}: {answers:?}");
-        }
-        assert_eq!(client.line("UNWATCH"), Value::ok());
-    }
-    assert_eq!(admin.line("GET secret").to_string(), "$\"value\"");
+    must_notice("CheckEveryKey", &["--workers", "2"], 1, |server| deny_in_every_place(&server.address()));
 }

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use almandine_testkit::hostile::{figure, figure_becomes, processor_ns};
 use almandine_testkit::mutants::must_notice;
+use almandine_testkit::promises::claims::{are_told, ids, is_claimed_by_who_came_before};
 use almandine_testkit::{Client, Program, Server, Value, full};
 
 fn line(client: &mut Client, line: &str) {
@@ -15,15 +16,6 @@ fn line(client: &mut Client, line: &str) {
 
 fn await_blocked(control: &mut Client, count: u64) {
     assert_eq!(figure_becomes(control, "blocked_clients", count, Duration::from_secs(20)), count);
-}
-
-/// The ids of the entries of the first stream of a reply.
-fn ids(reply: &Value) -> Vec<String> {
-    let entries = reply.elements().and_then(|streams| streams.first()?.elements()?.get(1)?.elements());
-    let id = |entry: &Value| {
-        String::from_utf8_lossy(entry.elements().and_then(|parts| parts[0].bytes()).unwrap_or_default()).into_owned()
-    };
-    entries.unwrap_or_else(|| panic!("no entries: {reply}")).iter().map(id).collect()
 }
 
 /// A crowd waits to claim what others have not acknowledged: each entry goes to one of them when its time has come, to the
@@ -112,29 +104,15 @@ fn what_others_take_while_a_crowd_waits_is_claimed_in_time() {
 /// A server whose workers do not hear of sooner times is noticed.
 #[test]
 fn times_that_are_not_told_are_noticed() {
-    must_notice("LookSooner", &["--workers", "4"], 1, is_claimed_by_who_came_before);
+    must_notice("LookSooner", &["--workers", "4"], 1, |server| {
+        is_claimed_by_who_came_before(&server.address());
+    });
 }
 
 /// Something is taken once, while one waits that came when nothing was pending, and no client comes or changes anything after that.
 #[test]
 fn what_is_taken_after_one_came_is_claimed_in_time() {
-    is_claimed_by_who_came_before(&Server::start(&Program::Almandine, &["--workers", "4"]));
-}
-
-fn is_claimed_by_who_came_before(server: &Server) {
-    let mut control = server.client();
-    for round in 0..8 {
-        ["a", "b"].iter().for_each(|key| _ = control.line(&format!("XGROUP CREATE {key} g $ MKSTREAM")));
-        let mut client = server.client();
-        wait(&mut client, round, false);
-        await_blocked(&mut control, 1);
-        let lines = ["MULTI", "XADD b 1-1 f v", "XREADGROUP GROUP g taker STREAMS b >", "EXEC"];
-        lines.iter().for_each(|line| assert!(!control.line(line).is_error(), "{line}"));
-        client.stream().set_read_timeout(Some(Duration::from_secs(2))).expect("a timeout");
-        let reply = client.receive().unwrap_or_else(|e| panic!("round {round}: nothing was claimed: {e}"));
-        assert_eq!(ids(&reply), ["1-1"]);
-        assert_eq!(control.line("DEL a b"), Value::Integer(2));
-    }
+    is_claimed_by_who_came_before(&Server::start(&Program::Almandine, &["--workers", "4"]).address());
 }
 
 /// For so long something must have been pending.
@@ -233,7 +211,7 @@ fn are_claimed(server: &Server, impatient: bool) -> u64 {
 /// A server that tells no client what it has removed is noticed.
 #[test]
 fn streams_that_are_lost_untold_are_noticed() {
-    must_notice("ServeLost", &["--workers", "3"], 1, |server| are_told(server, false));
+    must_notice("ServeLost", &["--workers", "3"], 1, |server| are_told(&server.address(), || ()));
 }
 
 /// Streams that expire, or give way to others, without a command on them; in memory and on a device.
@@ -241,7 +219,8 @@ fn streams_that_are_lost_untold_are_noticed() {
 fn who_waits_for_a_group_hears_that_its_stream_is_gone() {
     let cold = ["--storage-device", "memory", "--maxmemory", "16mb", "--enable-debug-command", "yes"];
     for (more, is_cold) in [(&[][..], false), (&cold[..], true)] {
-        are_told(&Server::start(&Program::Almandine, &[&["--workers", "3"], more].concat()), is_cold);
+        let server = Server::start(&Program::Almandine, &[&["--workers", "3"], more].concat());
+        are_told(&server.address(), || assert!(!is_cold || server.make_cold()));
     }
     let server =
         Server::start(&Program::Almandine, &["--workers", "2", "--maxmemory", "12mb", "--maxmemory-policy", "volatile-ttl"]);
@@ -255,28 +234,4 @@ fn who_waits_for_a_group_hears_that_its_stream_is_gone() {
         let _ = control.call(&["SET", &format!("k{number}"), &value, "EX", "100000"]).expect("a reply");
     }
     assert!(client.receive().expect("a reply").is_error());
-}
-
-fn are_told(server: &Server, is_cold: bool) {
-    let mut control = server.client();
-    let mut crowd: Vec<Client> = (0..30).map(|_| server.client()).collect();
-    for (number, client) in crowd.iter_mut().enumerate() {
-        let key = number % 10;
-        control.line(&format!("XGROUP CREATE s{key} g $ MKSTREAM"));
-        control.line("XGROUP CREATE stays g $ MKSTREAM");
-        line(client, &format!("XREADGROUP GROUP g c{number} BLOCK 0 STREAMS stays s{key} > >"));
-    }
-    await_blocked(&mut control, 30);
-    (0..10).for_each(|key| assert_eq!(control.line(&format!("PEXPIRE s{key} 100")), Value::Integer(1)));
-    if is_cold {
-        assert!(server.make_cold());
-    }
-    for (number, client) in crowd.iter_mut().enumerate() {
-        let reply = client.receive().unwrap_or_else(|e| panic!("{number} still waits: {e}"));
-        let text = format!("NOGROUP No such key 's{}' or consumer group 'g' in XREADGROUP with GROUP option", number % 10);
-        assert_eq!(reply, Value::Error(text.into_bytes()));
-    }
-    await_blocked(&mut control, 0);
-    assert_eq!(figure(&mut control, "total_blocking_keys"), 0);
-    assert_eq!(control.line("EXISTS stays"), Value::Integer(1));
 }

@@ -4,7 +4,11 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use almandine_testkit::mutants::must_notice;
+use almandine_testkit::promises::computations::lose_no_write;
 use almandine_testkit::{Client, Program, Server, Value, full};
+
+/// How long a client pauses after an APPEND, and after each eighth.
+const PAUSES: [Duration; 2] = [Duration::from_millis(1), Duration::from_millis(40)];
 
 /// Bytes of each source: enough for hundreds of slices.
 fn len() -> usize {
@@ -87,38 +91,13 @@ fn a_result_is_of_one_moment_whoever_changes_its_sources() {
 /// The destination is its own source and nothing changes in it, so whatever others append meanwhile must stay.
 #[test]
 fn what_is_written_meanwhile_is_not_lost() {
-    lose_no_write(&Server::start(&Program::Almandine, &["--workers", "2"]));
+    lose_no_write(&Server::start(&Program::Almandine, &["--workers", "2"]).address(), len() / 8, 60, PAUSES);
 }
 
 /// A server that writes a result over sources that have changed meanwhile is noticed.
 #[test]
 fn results_over_changed_sources_are_noticed() {
-    must_notice("CompareSources", &["--workers", "2"], 1, lose_no_write);
-}
-
-fn lose_no_write(server: &Server) {
-    let (len, done) = (len() / 8, AtomicBool::new(false));
-    let mut client = server.client();
-    store(&mut client, "a", 1, len);
-    let appended = std::thread::scope(|scope| {
-        let appender = scope.spawn(|| {
-            let mut writer = server.client();
-            let mut appended = 0;
-            while !done.load(Ordering::Relaxed) {
-                appended += 1;
-                let reply = writer.call(&["APPEND", "a", "x"]).expect("a reply");
-                assert_eq!(reply, Value::Integer((len + appended) as i64), "an append was lost");
-                std::thread::sleep(Duration::from_millis(if appended % 8 == 0 { 40 } else { 1 }));
-            }
-            appended
-        });
-        for _ in 0..60 {
-            client.call(&["BITOP", "AND", "a", "a", "a"]).expect("a reply");
-        }
-        done.store(true, Ordering::Relaxed);
-        appender.join().expect("no panic")
-    });
-    assert_eq!(client.call(&["STRLEN", "a"]).expect("a reply"), Value::Integer((len + appended) as i64));
+    must_notice("CompareSources", &["--workers", "2"], 1, |server| lose_no_write(&server.address(), len() / 8, 60, PAUSES));
 }
 
 /// While one worker computes, it serves others between the slices; for a client that is gone it computes nothing.

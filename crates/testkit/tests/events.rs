@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 use almandine_testkit::mutants::must_notice;
+use almandine_testkit::promises::events::come_in_order;
 use almandine_testkit::{Client, Program, Server, Value, full};
 
 fn server(workers: &str, classes: &str, more: &[&str]) -> Server {
@@ -38,88 +39,24 @@ fn messages_until(client: &mut Client, last: &str) -> Vec<(String, String)> {
     }
 }
 
+fn commands_of_each() -> usize {
+    if full() { 20_000 } else { 3_000 }
+}
+
 /// INV-EVENT-1: clients of four workers make and remove the same keys, by single commands, transactions and expiry. Of each
 /// key, listeners hear that it was made and that it went by turns, as its states follow each other, all else between, and all
 /// of them hear the same.
 #[test]
 fn events_of_a_key_come_in_the_order_of_its_changes() {
-    come_in_order(&server("4", "Kg$xn", &[]));
+    come_in_order(&server("4", "Kg$xn", &[]).address(), commands_of_each());
 }
 
 /// A server that releases the latch of a key before it tells what the command has done there is noticed.
 #[test]
 fn events_that_are_told_too_late_are_noticed() {
-    must_notice("LatchForEvents", &["--workers", "4", "--notify-keyspace-events", "Kg$xn"], 10, come_in_order);
-}
-
-fn come_in_order(server: &Server) {
-    const KEYS: usize = 3;
-    let mut listeners: Vec<Client> = (0..4).map(|_| listener(server, "__keyspace@0__:*")).collect();
-    let each = if full() { 20_000 } else { 3_000 };
-    std::thread::scope(|scope| {
-        for worker in 0..4usize {
-            let mut client = server.client();
-            scope.spawn(move || {
-                for part in (0..each).collect::<Vec<usize>>().chunks(24) {
-                    let mut commands: Vec<Vec<String>> = Vec::new();
-                    let mut add = |line: String| commands.push(line.split(' ').map(str::to_owned).collect());
-                    for number in part {
-                        let key = (number + worker) % KEYS;
-                        match number % 7 {
-                            0 => add(format!("SETNX k{key} v")),
-                            1 => add(format!("DEL k{key}")),
-                            2 => add(format!("SET k{key} v NX PX 1")),
-                            3 => add(format!("GETDEL k{key}")),
-                            4 => ["MULTI".to_owned(), format!("DEL k{key}"), format!("SETNX k{key} v"), "EXEC".to_owned()]
-                                .into_iter()
-                                .for_each(&mut add),
-                            5 => add(format!("MSETNX k{key} v")),
-                            _ => add(format!("UNLINK k{} k{key}", (key + 1) % KEYS)),
-                        }
-                    }
-                    let replies = client.pipeline(&commands).expect("replies");
-                    assert!(!replies.iter().any(|reply| matches!(reply, Value::Error(_))), "{replies:?}");
-                }
-            });
-        }
+    must_notice("LatchForEvents", &["--workers", "4", "--notify-keyspace-events", "Kg$xn"], 10, |server| {
+        come_in_order(&server.address(), commands_of_each());
     });
-    let mut client = server.client();
-    for key in 0..KEYS {
-        client.call(&["DEL", &format!("k{key}")]).expect("a reply");
-    }
-    client.call(&["PUBLISH", "__keyspace@0__:end", "the end"]).expect("a reply");
-    let heard: Vec<Vec<(String, String)>> = listeners.iter_mut().map(|client| messages_until(client, "the end")).collect();
-    let mut events: HashMap<&str, Vec<&str>> = HashMap::new();
-    for (channel, event) in &heard[0] {
-        events.entry(channel).or_default().push(event);
-    }
-    for (channel, events) in &events {
-        let states: Vec<&str> = events.iter().copied().filter(|event| ["new", "del", "expired"].contains(event)).collect();
-        let by_turns = states.chunks(2).all(|pair| pair[0] == "new" && pair.get(1).is_some_and(|gone| *gone != "new"));
-        // What is said of a key's value is said between the two.
-        let mut is_there = false;
-        for (at, event) in events.iter().enumerate() {
-            match *event {
-                "new" => is_there = true,
-                "del" | "expired" => is_there = false,
-                _ => assert!(is_there, "{channel}: {event} of a key that is gone: {:?}", &events[at.saturating_sub(4)..=at]),
-            }
-        }
-        assert!(by_turns && states.len() > 100, "{channel}: {} states are not by turns: {:?}", states.len(), around(&states));
-    }
-    for other in &heard[1..] {
-        for (channel, first) in &events {
-            let of_key: Vec<&str> = other.iter().filter(|(other, _)| other == channel).map(|(_, event)| event.as_str()).collect();
-            assert!(of_key == *first, "two orders of {channel}");
-        }
-    }
-}
-
-/// The states around the first place where a key was made twice, or went twice.
-fn around<'s>(states: &[&'s str]) -> Vec<&'s str> {
-    let is_new = |state: &str| state == "new";
-    let at = states.windows(2).position(|pair| is_new(pair[0]) == is_new(pair[1])).unwrap_or(0);
-    states[at.saturating_sub(2)..(at + 4).min(states.len())].to_vec()
 }
 
 /// What INCR answers and the events of its key agree: each value between two removals is told once, whichever worker has counted.

@@ -1,9 +1,9 @@
 //! Publish/subscribe with several workers: what each listener hears, in which order, and what becomes of one that does not listen.
 
-use std::collections::HashMap;
 use std::time::Duration;
 
 use almandine_testkit::mutants::must_notice;
+use almandine_testkit::promises::channels::hear_one_order;
 use almandine_testkit::{Client, Program, Server, Value, full};
 
 fn messages_of_each() -> usize {
@@ -26,63 +26,13 @@ fn message(client: &mut Client) -> (String, String) {
 /// any other hears them, and those of one publisher in the order in which they were published.
 #[test]
 fn all_listeners_of_a_channel_hear_one_order_and_miss_nothing() {
-    hear_one_order(&Server::start(&Program::Almandine, &["--workers", "4"]));
+    hear_one_order(&Server::start(&Program::Almandine, &["--workers", "4"]).address(), messages_of_each());
 }
 
 /// A server that posts messages when others may publish to the channel is noticed.
 #[test]
 fn messages_that_are_posted_in_no_order_are_noticed() {
-    must_notice("PostUnderLock", &["--workers", "4"], 10, hear_one_order);
-}
-
-fn hear_one_order(server: &Server) {
-    let (publishers, each) = (4, messages_of_each());
-    let mut listeners: Vec<Client> = (0..8).map(|_| server.client()).collect();
-    for (number, listener) in listeners.iter_mut().enumerate() {
-        if number % 2 == 0 {
-            subscribe(listener, "SUBSCRIBE", "one");
-            subscribe(listener, "SUBSCRIBE", "two");
-        } else {
-            subscribe(listener, "PSUBSCRIBE", ["[ot][nw][eo]", "*"][number % 4 / 2]);
-        }
-    }
-    let heard: Vec<Vec<(String, String)>> = std::thread::scope(|scope| {
-        for publisher in 0..publishers {
-            let mut client = server.client();
-            scope.spawn(move || {
-                for part in (0..each).collect::<Vec<_>>().chunks(32) {
-                    let commands: Vec<[String; 3]> = part
-                        .iter()
-                        .map(|number| {
-                            ["PUBLISH".to_owned(), ["one", "two"][number % 2].to_owned(), format!("{publisher} {number}")]
-                        })
-                        .collect();
-                    let replies = client.pipeline(&commands).expect("replies");
-                    assert!(replies.iter().all(|reply| *reply == Value::Integer(8)), "{replies:?}");
-                }
-            });
-        }
-        let hearing: Vec<_> = listeners
-            .iter_mut()
-            .map(|listener| scope.spawn(move || (0..publishers * each).map(|_| message(listener)).collect::<Vec<_>>()))
-            .collect();
-        hearing.into_iter().map(|hearing| hearing.join().expect("no panic")).collect()
-    });
-    let of = |heard: &[(String, String)], channel: &str| -> Vec<String> {
-        heard.iter().filter(|message| message.0 == channel).map(|message| message.1.clone()).collect()
-    };
-    for channel in ["one", "two"] {
-        let first = of(&heard[0], channel);
-        assert_eq!(first.len(), publishers * each / 2);
-        heard.iter().for_each(|heard| assert!(of(heard, channel) == first, "two orders of {channel}"));
-        let mut last: HashMap<&str, usize> = HashMap::new();
-        for text in &first {
-            let (publisher, number) = text.split_once(' ').expect("two words");
-            let number = number.parse().expect("a number");
-            let before = last.insert(publisher, number);
-            assert!(before.is_none_or(|before| before < number), "{publisher} published {before:?} before {number}");
-        }
-    }
+    must_notice("PostUnderLock", &["--workers", "4"], 10, |server| hear_one_order(&server.address(), messages_of_each()));
 }
 
 /// A listener that reads nothing is closed by the limit of its class; publishers and other listeners go on, and the memory is

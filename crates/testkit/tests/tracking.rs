@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use almandine_testkit::mutants::must_notice;
+use almandine_testkit::promises::tracking::{Changed, changed, is_told};
 use almandine_testkit::{Client, Program, Server, Value, full};
 
 fn resp3(server: &Server) -> Client {
@@ -301,83 +302,24 @@ fn no_stale_copy_survives_eviction_and_expiry() {
     });
 }
 
+fn rounds() -> u64 {
+    if full() { 100_000 } else { 5_000 }
+}
+
 /// One read and one change at the same time, many times: a client that has read the old value is told, even if nothing changes
 /// the key after that.
 #[test]
 fn who_reads_while_a_key_changes_is_told() {
-    is_told(&Server::start(&Program::Almandine, &["--workers", "2"]));
+    let raced = is_told(&Server::start(&Program::Almandine, &["--workers", "2"]).address(), rounds());
+    println!("tracking: {raced} of the reads came before the change");
 }
 
 /// A server that remembers what is read when it was read is noticed.
 #[test]
 fn what_is_remembered_too_late_is_noticed() {
-    must_notice("RememberFirst", &["--workers", "2"], 20, is_told);
-}
-
-fn is_told(server: &Server) {
-    let (mut reader, mut writer) = (resp3(server), server.client());
-    assert_eq!(reader.line("CLIENT TRACKING on"), Value::ok());
-    let mut raced = 0;
-    for round in 0..if full() { 100_000 } else { 5_000 } {
-        // A key of its own, which no client has read before.
-        let key = format!("k{round}");
-        assert_eq!(writer.call(&["SET", &key, "old"]).expect("a reply"), Value::ok());
-        // The server gets both at about the same time; which is first changes from round to round.
-        let delay = Duration::from_nanos(round * 7919 % 40_000);
-        let read = |reader: &mut Client| reader.send(&[["GET", &key]]).expect("sent");
-        let write = |writer: &mut Client| writer.send(&[["SET", &key, "new"]]).expect("sent");
-        let wait = || {
-            let begin = Instant::now();
-            while begin.elapsed() < delay {}
-        };
-        if round % 2 == 0 {
-            read(&mut reader);
-            wait();
-            write(&mut writer);
-        } else {
-            write(&mut writer);
-            wait();
-            read(&mut reader);
-        }
-        assert_eq!(writer.receive().expect("a reply"), Value::ok());
-        let mut is_told = false;
-        let mut hear = |message: &Value| {
-            let keys = changed_keys(message);
-            is_told |= keys.as_ref().is_some_and(|keys| keys.contains(&key));
-            keys.is_some()
-        };
-        let reply = loop {
-            let value = reader.receive().expect("a reply");
-            if !hear(&value) {
-                break value;
-            }
-        };
-        if reply.bytes() == Some(b"new") {
-            continue;
-        }
-        raced += 1;
-        reader.stream().set_read_timeout(Some(Duration::from_secs(2))).expect("a timeout");
-        while !is_told {
-            let message =
-                reader.receive().unwrap_or_else(|_| panic!("round {round}: {reply} was read, and its change is not told"));
-            is_told = changed_keys(&message).is_some_and(|keys| keys.contains(&key));
-        }
-    }
-    println!("tracking: {raced} of the reads came before the change");
-}
-
-/// What an invalidation says.
-enum Changed {
-    All,
-    Keys(BTreeSet<String>),
-}
-
-/// `None` for a reply.
-fn changed(value: &Value) -> Option<Changed> {
-    let text = value.to_string();
-    let keys = text.strip_prefix(r#">[$"invalidate", "#)?;
-    let Some(keys) = keys.strip_prefix("*[") else { return Some(Changed::All) };
-    Some(Changed::Keys(keys.split('"').skip(1).step_by(2).map(str::to_owned).collect()))
+    must_notice("RememberFirst", &["--workers", "2"], 20, |server| {
+        is_told(&server.address(), rounds());
+    });
 }
 
 /// As [`changed`]; it names keys.

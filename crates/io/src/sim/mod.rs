@@ -13,7 +13,7 @@ pub mod net;
 mod node;
 pub(crate) mod parking;
 pub mod sync;
-mod trace;
+pub mod trace;
 pub mod turn;
 mod wait_point;
 pub mod world;

@@ -2,7 +2,7 @@
 //!
 //! Two runs of one seed have the same hash; where they do not, something reached around the simulation.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::fmt::Write;
 
 use super::choice::mix;
@@ -27,9 +27,19 @@ pub(super) fn hash(bytes: &[u8]) -> u64 {
     bytes.chunks(8).fold(bytes.len() as u64, |hash, bytes| mix(hash ^ word(bytes)).wrapping_add(0x9E37_79B9_7F4A_7C15))
 }
 
+/// What threads came to, by name.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Inner points.
+    pub points: BTreeMap<&'static str, u64>,
+    /// What has happened that a night must have seen.
+    pub happened: BTreeMap<&'static str, u64>,
+}
+
 /// See the module.
 #[derive(Debug, Default)]
 pub(super) struct Trace {
+    pub(super) counts: Counts,
     hash: u64,
     events: u64,
     last: VecDeque<Note>,

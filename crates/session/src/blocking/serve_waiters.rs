@@ -7,7 +7,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use almandine_base::{Output, step};
+use almandine_base::{Output, sometimes, step};
 use almandine_handler::{Client, follow};
 use almandine_instance::{Message, Unblock, UnblockAnswer};
 use almandine_keyspace::{Missing, ReadyKey, Secured, Waiter};
@@ -71,7 +71,10 @@ fn serve_all(runner: &mut Runner, keys: &mut VecDeque<ReadyKey>, answers: &mut A
                     runner.accessor.serving().take_ready(keys);
                 }
                 Secured::Again => keys.push_front(key),
-                Secured::Elsewhere => return,
+                Secured::Elsewhere => {
+                    sometimes!("another session serves the waiters");
+                    return;
+                }
             }
         }
         if !runner.accessor.serving().take_over(keys) {
@@ -107,6 +110,9 @@ impl Runner {
             step!(ClaimWaiter);
             // One whose wait ends at this moment is passed over.
             let is_claimed = waiter.begin_to_serve();
+            if !is_claimed {
+                sometimes!("the wait of a client ends as it is served");
+            }
             step!(ClaimWaiter, (), else if !is_claimed { self.serve_one(key, &waiter, answers); });
             if is_claimed {
                 if self.serve_one(key, &waiter, answers) {
@@ -115,6 +121,7 @@ impl Runner {
                 } else {
                     waiter.go_on_waiting();
                     if self.accessor.cold().wanted() > 0 {
+                        sometimes!("a waiter needs a record from the device");
                         return self.accessor.serving().read_between(key, keys);
                     }
                 }

@@ -9,7 +9,7 @@
 //! executed from where they lie in what was received, and nothing is queued.
 
 use almandine_base::output::Mark;
-use almandine_base::{Output, step};
+use almandine_base::{Output, sometimes, step};
 use almandine_command_spec::Access;
 use almandine_handler::{
     Client, CommandError, Dispatch, Flags, Outcome, Queue, Stop, Transaction, errors, follow, tracking, transaction,
@@ -188,6 +188,7 @@ impl Worker {
         });
         reply::queued(out, queued);
         if broken {
+            sometimes!("a watched key has changed");
             Reply::new(out, client.version).null_array();
         } else {
             self.run_unit(client, unit, out);
@@ -227,6 +228,7 @@ impl Worker {
         let watched = client.watching.as_ref().map_or(&[][..], |watching| &watching.keys);
         if unit.alone {
             step!(KeepOthersOut, accessor.unit().begin_alone(), else { accessor.unit().plan(); accessor.unit().begin() });
+            sometimes!("a transaction runs alone");
             context.statistics().counters.units_alone.add(1);
             // Others have gone on while it waited for them: what has expired for them has expired for it.
             *now_ms = clock::unix_ms().max(*now_ms);
@@ -258,6 +260,7 @@ impl Worker {
         }
         // A record that cannot be read is the error of the command that needs it.
         if required == Err(Missing::Cold) {
+            sometimes!("a transaction begins anew with records from the device");
             accessor.unit().end();
             if is_too_much(accessor) {
                 accessor.cold().forget_wanted();

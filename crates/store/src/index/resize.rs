@@ -9,6 +9,7 @@ use super::entry::{Entry, Tag};
 use super::{BUCKETS_MIN, Index};
 use crate::sync::{AtomicU64, Ordering};
 use almandine_base::points::point;
+use almandine_base::sometimes;
 
 /// Overflow buckets that must be free for a step, so that rebuilding two buckets cannot run out of them.
 const HEADROOM: u64 = if cfg!(loom) { 2 } else { 1024 };
@@ -61,7 +62,10 @@ impl Resize {
             let placed = match (hash_of(entry.address()), entry.split()) {
                 (Some(hash), _) => (entry.renew(Tag::new(hash, level)), Index::bucket_of(hash, buckets + 1) == buckets),
                 (None, Some(split)) => split,
-                (None, None) => return Resized::Unknown(entry.address()),
+                (None, None) => {
+                    sometimes!("a bucket is not split before a record is read from the device");
+                    return Resized::Unknown(entry.address());
+                }
             };
             self.placed.push(placed);
         }
@@ -81,6 +85,7 @@ impl Resize {
         index.bucket(buckets).set_short_tags(short[1]);
         point("has split a bucket");
         index.buckets.store(buckets + 1, Ordering::Release);
+        sometimes!("the index grows by a bucket");
         Resized::Done
     }
 
@@ -114,6 +119,7 @@ impl Resize {
         index.bucket(last).set_short_tags(false);
         point("has merged a bucket");
         index.buckets.store(last, Ordering::Release);
+        sometimes!("the index shrinks by a bucket");
         true
     }
 

@@ -106,7 +106,7 @@ impl PageInfo<'_> {
         PAGE_WORDS + self.extent_blocks() * (BLOCK_BYTES / WORD) as u64
     }
 
-    /// Blocks that its records have on the value device.
+    /// Blocks that its records have on the value device, or that they weigh if that is more.
     pub(crate) fn extent_blocks(self) -> u64 {
         u64::from(self.head.extent_blocks.load(Ordering::Relaxed))
     }

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering}
 use std::time::Duration;
 
 use super::command::{Action, Command, Element, text};
-use crate::runtime::Joiner;
+use crate::runtime::{Joiner, LEFT_OUT};
 use crate::{Client, Random, Runtime, Value};
 
 /// A command or a transaction of one client.
@@ -117,10 +117,13 @@ struct Recorder<R: Runtime> {
     /// Looks whether the other one waits.
     onlooker: Client<R::Stream>,
     number: usize,
+    /// Its number among the clients of all groups.
+    place: usize,
     group: Arc<Group>,
     settings: Settings,
     start_ns: u64,
     random: Random,
+    acts: u64,
     entries: Vec<Entry>,
 }
 
@@ -143,8 +146,10 @@ impl<R: Runtime> Recorder<R> {
             own.store(connection, Ordering::Relaxed);
         }
         let (runtime, onlooker) = (runtime.clone(), Client::of(runtime)?);
-        let random = Random::new(settings.seed.wrapping_mul(10_000) + (at * 100 + number) as u64);
-        Ok(Self { runtime, client, connection, onlooker, number, group, settings, start_ns, random, entries: Vec::new() })
+        let place = at * 100 + number;
+        let random = Random::new(settings.seed.wrapping_mul(10_000) + place as u64);
+        let (acts, entries) = (0, Vec::new());
+        Ok(Self { runtime, client, connection, onlooker, number, place, group, settings, start_ns, random, acts, entries })
     }
 
     fn now_ns(&self) -> u64 {
@@ -243,6 +248,12 @@ impl<R: Runtime> Recorder<R> {
 
     /// Does something and records it.
     fn act(&mut self, mut action: Action, timeout_ms: u64) -> io::Result<()> {
+        self.acts += 1;
+        // The one that ends the waits of others does so in any case.
+        if self.number < self.settings.clients && !self.runtime.includes(self.place, self.acts) {
+            self.runtime.pause(LEFT_OUT);
+            return Ok(());
+        }
         if !self.dump(&mut action)? {
             return self.reconnect();
         }

@@ -14,7 +14,7 @@ use crate::{Client, Random, Runtime, Value};
 /// Keys that are overwritten to make garbage, and bytes of their values.
 const CHURN_KEYS: usize = 64;
 const CHURN_BYTES: usize = 12_000;
-/// Keys that come and go, so that the index grows and shrinks.
+/// Keys that come and go, so that the index grows and shrinks, on a server with tables of the usual size.
 const FLOOD_KEYS: usize = 160_000;
 const FLOOD_PIPELINE: usize = 500;
 
@@ -23,10 +23,18 @@ const FLOOD_PIPELINE: usize = 500;
 /// # Panics
 /// When a client cannot connect, or the server gives an answer that is neither right nor an error of its device.
 pub fn with_faults<R: Runtime, T>(runtime: R, work: impl FnOnce() -> T) -> (T, usize) {
+    with_faults_of(runtime, FLOOD_KEYS, work)
+}
+
+/// As [`with_faults`], with `flood_keys` keys that come and go.
+///
+/// # Panics
+/// As there.
+pub fn with_faults_of<R: Runtime, T>(runtime: R, flood_keys: usize, work: impl FnOnce() -> T) -> (T, usize) {
     let stopping = Stopping::default();
     let evictor = beside(&runtime, "evictor", &stopping, evict);
     let churner = beside(&runtime, "churner", &stopping, churn);
-    let flooder = beside(&runtime, "flooder", &stopping, flood);
+    let flooder = beside(&runtime, "flooder", &stopping, move |runtime, stop| flood(runtime, stop, flood_keys));
     let result = work();
     drop(stopping);
     churner.join();
@@ -39,8 +47,16 @@ pub fn with_faults<R: Runtime, T>(runtime: R, work: impl FnOnce() -> T) -> (T, u
 /// # Panics
 /// When a client loses the server.
 pub fn with_resizing<R: Runtime, T>(runtime: R, work: impl FnOnce() -> T) -> T {
+    with_resizing_of(runtime, FLOOD_KEYS, work)
+}
+
+/// As [`with_resizing`], with `flood_keys` keys that come and go.
+///
+/// # Panics
+/// As there.
+pub fn with_resizing_of<R: Runtime, T>(runtime: R, flood_keys: usize, work: impl FnOnce() -> T) -> T {
     let stopping = Stopping::default();
-    let flooder = beside(&runtime, "flooder", &stopping, flood);
+    let flooder = beside(&runtime, "flooder", &stopping, move |runtime, stop| flood(runtime, stop, flood_keys));
     let result = work();
     drop(stopping);
     flooder.join();
@@ -90,14 +106,14 @@ fn churn<R: Runtime>(runtime: &R, stop: &AtomicBool) {
     }
 }
 
-fn flood<R: Runtime>(runtime: &R, stop: &AtomicBool) {
+fn flood<R: Runtime>(runtime: &R, stop: &AtomicBool, keys: usize) {
     let mut client = Client::of(runtime).expect("a client that floods");
     for word in ["SET", "DEL"].into_iter().cycle() {
-        for first in (0..FLOOD_KEYS).step_by(FLOOD_PIPELINE) {
+        for first in (0..keys).step_by(FLOOD_PIPELINE) {
             if stop.load(Ordering::Relaxed) {
                 return;
             }
-            let commands: Vec<Vec<String>> = (first..first + FLOOD_PIPELINE)
+            let commands: Vec<Vec<String>> = (first..keys.min(first + FLOOD_PIPELINE))
                 .map(|n| {
                     let value = (word == "SET").then(|| "f".repeat(n % 8));
                     [word.to_owned(), format!("flood:{n}")].into_iter().chain(value).collect()

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::model::{Kind, Op};
+use crate::runtime::LEFT_OUT;
 use crate::{Client, Random, Runtime, Value};
 
 /// One operation of one client.
@@ -114,6 +115,10 @@ impl<R: Runtime> Recorder<R> {
                     (group, Op::random(groups[group].0, &format!("c{}.{sequence};", self.number), &mut self.random))
                 })
                 .collect();
+            if !self.runtime.includes(self.number, sequence) {
+                self.runtime.pause(LEFT_OUT);
+                continue;
+            }
             let commands: Vec<_> = batch.iter().map(|(group, op)| op.command(&groups[*group].1)).collect();
             let called_ns = self.now_ns();
             let sent = self.client.send(&commands).is_ok();

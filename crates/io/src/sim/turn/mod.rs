@@ -30,6 +30,7 @@ pub use self::schedule::{Policy, STARVED_NS, Schedule};
 pub use self::state::{Condition, Woken};
 use self::state::{Event, State, Status};
 use super::choice::{ChoiceRecord, Choices, Subsystem};
+use super::trace::Counts;
 use almandine_base::mutants::Mutant;
 use almandine_base::points::{self, Simulation};
 
@@ -128,7 +129,7 @@ impl Turn {
         // One processor for all threads of a simulation: a baton then never waits for another processor to wake up.
         static NEXT: AtomicUsize = AtomicUsize::new(0);
         let processor = processor::choose(NEXT.fetch_add(1, Ordering::Relaxed));
-        points::install(Simulation { point: |name| point(Point::Inner(name)), leaves_out, pause });
+        points::install(Simulation { point: |name| point(Point::Inner(name)), happens, leaves_out, pause });
         let state = Mutex::new(State::new(choices, schedule));
         Arc::new(Self {
             state,
@@ -294,6 +295,12 @@ impl Turn {
     pub fn trace_words(&self) -> String {
         let state = self.lock();
         state.trace.words(|thread| state.threads[thread].title())
+    }
+
+    /// How often threads came to each inner point, and said that something has happened ([`almandine_base::sometimes!`]).
+    #[must_use]
+    pub fn counts(&self) -> Counts {
+        self.lock().trace.counts.clone()
     }
 
     /// Steps that the run leaves out, to see that it notices.
@@ -527,6 +534,7 @@ pub fn point(point: Point) {
             ("yields", true)
         }
         Point::Inner(name) => {
+            *state.trace.counts.points.entry(name).or_default() += 1;
             let is_overdue = state.spend(thread);
             let per_million = state.schedule.inner_per_million;
             (name, is_overdue || is_by_priority || state.choices.hits(Subsystem::Schedule, per_million))
@@ -539,6 +547,15 @@ pub fn point(point: Point) {
         state.note(Some(thread), what, [0, 0]);
         drop(state);
         turn.switch(thread);
+    }
+}
+
+/// Something has happened in a simulated thread.
+fn happens(what: &'static str) {
+    if let Some((turn, thread)) = current() {
+        let mut state = turn.lock();
+        *state.trace.counts.happened.entry(what).or_default() += 1;
+        state.note(Some(thread), what, [0, 0]);
     }
 }
 

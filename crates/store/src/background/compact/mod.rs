@@ -26,6 +26,7 @@ use crate::tier::read::room::{Admitted, Room};
 use crate::tier::read::stage::{Fetcher, Lookup, Stage, Why};
 use crate::tier::statistics::bump;
 use crate::tier::{STALL_PAGES, Tier};
+use almandine_base::sometimes;
 use almandine_io::storage::{BLOCK_BYTES, Buffer};
 use almandine_io::{clock, thread};
 use std::sync::Arc;
@@ -136,9 +137,15 @@ impl Compaction {
             return true;
         }
         match self.compact(session, tier, fetcher, page, now_ms) {
-            Outcome::Done => bump(&tier.counters.pages_compacted, 1),
+            Outcome::Done => {
+                sometimes!("a page of the device is compacted");
+                bump(&tier.counters.pages_compacted, 1);
+            }
             Outcome::Stuck => self.stuck.push(page),
-            Outcome::Damaged => self.damaged.note(page, now_ms),
+            Outcome::Damaged => {
+                sometimes!("the compactor finds a damaged page");
+                self.damaged.note(page, now_ms);
+            }
             Outcome::Unreadable => self.damaged.rest(page, now_ms),
         }
         true

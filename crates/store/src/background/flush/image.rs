@@ -12,7 +12,7 @@ use crate::tier::extent::Extent;
 use crate::tier::pages::{Contents, DevicePages, PageInfo};
 use crate::tier::write::ExtentWriter;
 use crate::tier::{self, Tier};
-use almandine_io::storage::Buffer;
+use almandine_io::storage::{BLOCK_BYTES, Buffer};
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -48,7 +48,9 @@ pub(in crate::background) fn make(
         return Err(error);
     }
     debug_assert!(written.iter().all(|extent| extent.blocks() != 0), "INV-TIER-3: an extent has blocks");
-    contents.extent_blocks = written.iter().map(|extent| extent.blocks() as u32).sum();
+    // A value of elements weighs what it takes in memory, however short its image is, so that its death counts as much as its life.
+    // What the page takes is never less than what lives on it.
+    contents.extent_blocks = contents.extent_blocks.max(written.iter().map(|extent| extent.blocks() as u32).sum());
     Ok(contents)
 }
 
@@ -70,23 +72,31 @@ fn copy(session: &mut Session, page: u64, image: &mut Buffer, contents: &mut Con
         put(image, at, header.0);
         debug_assert!(at + units <= words.len(), "INV-LOG-2: records tile their page");
         let end = (at + units).min(words.len());
+        if header.has(Header::DEAD) {
+            forget(image, at, end);
+            at = end;
+            continue;
+        }
         for (target, word) in image[(at + 1) * WORD..end * WORD].chunks_exact_mut(WORD).zip(&words[at + 1..end]) {
             target.copy_from_slice(&word.load(Ordering::Relaxed).to_ne_bytes());
         }
         // Records of dropped namespaces too: until they are swept the index points to them.
-        if !header.has(Header::DEAD) {
-            if header.has(Header::HEAP_VALUE) || header.has(Header::HEAP_KEY) {
-                match take_heavy(&store, page, at, header, &words[at]) {
-                    Some(record) => {
-                        let lengths = [record.key.as_ref().map(Vec::len), record.value.as_ref().map(|value| value.device_bytes())];
-                        count(contents, header, DevicePages::weight(units, lengths));
-                        heavy.push(record);
-                    }
-                    None => put(image, at, Header::dead(units).0),
+        if header.has(Header::HEAP_VALUE) || header.has(Header::HEAP_KEY) {
+            match take_heavy(&store, page, at, header, &words[at]) {
+                Some(record) => {
+                    let lengths = [record.key.as_ref().map(Vec::len), record.value.as_ref().map(|value| value.device_bytes())];
+                    let weight = DevicePages::weight(units, lengths);
+                    count(contents, header, weight);
+                    contents.extent_blocks += (weight - units as u32) / (BLOCK_BYTES / WORD) as u32;
+                    heavy.push(record);
                 }
-            } else {
-                count(contents, header, units as u32);
+                None => {
+                    put(image, at, Header::dead(units).0);
+                    forget(image, at, end);
+                }
             }
+        } else {
+            count(contents, header, units as u32);
         }
         at = end;
     }
@@ -104,6 +114,12 @@ fn count(contents: &mut Contents, header: Header, words: u32) {
         same if same == u32::from(header.namespace()) => same,
         _ => PageInfo::MIXED,
     };
+}
+
+/// Leaves out what stood behind the header of a dead record: of what was removed, and of addresses in this process, nothing reaches
+/// the device.
+fn forget(image: &mut Buffer, at: usize, end: usize) {
+    image[(at + 1) * WORD..end * WORD].fill(0);
 }
 
 fn put(image: &mut [u8], index: usize, word: u64) {

@@ -23,6 +23,7 @@ use crate::tier::pages::DevicePages;
 use crate::tier::pressure::Pressure;
 use crate::tier::statistics::bump;
 use crate::tier::write::ExtentWriter;
+use almandine_base::sometimes;
 use almandine_epoch::{Machine, Phase, Run, Step};
 use almandine_io::storage::Buffer;
 use std::collections::VecDeque;
@@ -275,6 +276,7 @@ impl Flush {
         add(&counters.free_words, -(store.log.pages.free_words(page) as i64));
         store.log.release_page(page);
         tier.pages.evicted(page);
+        sometimes!("a page leaves memory");
         bump(&tier.counters.pages_evicted, 1);
     }
 }

@@ -10,7 +10,7 @@ use crate::index::Index;
 use crate::record::key::ReadyKey;
 use crate::session::plan::held::Held;
 use crate::sync::{AtomicU64, Backoff, Mutex, MutexGuard, Ordering};
-use almandine_base::step;
+use almandine_base::{sometimes, step};
 use std::collections::VecDeque;
 use std::sync::PoisonError;
 
@@ -84,6 +84,7 @@ impl Serving<'_> {
             self.held.is_server = true;
             return true;
         }
+        sometimes!("a session gives its ready keys to the server");
         state.given.push(Given { latches: self.held.give_away(), keys: keys.drain(..).collect() });
         self.latch_coordinator.has_given.store(1, Ordering::Release);
         let ended = self.latch_coordinator.ended.load(Ordering::Relaxed);
@@ -104,6 +105,7 @@ impl Serving<'_> {
             match self.index.latch_out_of_order(hash, || latch_coordinator.has_given.load(Ordering::Acquire) != 0) {
                 Some(latch) => self.held.adopt(latch.keep(), hash),
                 None => {
+                    sometimes!("the server takes keys over while it waits for a latch");
                     let given = latch_coordinator.take(&mut latch_coordinator.state());
                     self.adopt(given, keys);
                 }
@@ -138,6 +140,7 @@ impl Serving<'_> {
             self.latch_coordinator.ended.fetch_add(1, Ordering::Release);
             return false;
         }
+        sometimes!("the server takes keys over before it ends");
         let given = self.latch_coordinator.take(&mut state);
         drop(state);
         self.adopt(given, keys);

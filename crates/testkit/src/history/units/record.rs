@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::command::{Command, DATABASES, Features, NAMES, Unit, select};
-use crate::runtime::Joiner;
+use crate::runtime::{Joiner, LEFT_OUT};
 use crate::{Client, Random, Runtime, Value};
 
 /// One unit of one client.
@@ -87,7 +87,9 @@ struct Recorder<R: Runtime> {
     settings: Settings,
     start_ns: u64,
     random: Random,
+    /// Commands and units that were drawn.
     sequence: u64,
+    units: u64,
     entries: Vec<(usize, Entry)>,
 }
 
@@ -99,7 +101,7 @@ impl<R: Runtime> Recorder<R> {
         };
         let connections = (0..DATABASES).map(connect).collect::<io::Result<_>>()?;
         let (runtime, random) = (runtime.clone(), Random::new(settings.seed.wrapping_mul(1000) + number as u64));
-        Ok(Self { runtime, connections, number, groups, settings, start_ns, random, sequence: 0, entries: Vec::new() })
+        Ok(Self { runtime, connections, number, groups, settings, start_ns, random, sequence: 0, units: 0, entries: Vec::new() })
     }
 
     fn now_ns(&self) -> u64 {
@@ -168,6 +170,11 @@ impl<R: Runtime> Recorder<R> {
 
     /// Sends a unit and records it. None when the connection has failed.
     fn unit(&mut self, group: usize, unit: Unit) -> Option<()> {
+        self.units += 1;
+        if !self.runtime.includes(self.number, self.units) {
+            self.runtime.pause(LEFT_OUT);
+            return Some(());
+        }
         let words = unit.words(&self.groups[group], FIRST_DB);
         let called_ns = self.now_ns();
         let connection = &mut self.connections[unit.database()];

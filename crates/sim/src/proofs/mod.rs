@@ -1,0 +1,212 @@
+//! Proofs of `testkit` that run in a world: their clients are threads of one machine, the server is a node on another.
+
+mod crashing;
+mod loads;
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use almandine_testkit::{Client, Runtime};
+
+use crate::run::{self, Outcome, Plan};
+use crate::runtime::{Connection, Simulated};
+use crate::scenario::{Medium, Scenario};
+use crate::server;
+
+/// A proof.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Proof {
+    /// Commands of one key and of several are linearizable.
+    Histories,
+    /// Units of work are serializable, transactions among them, while keys expire.
+    Units,
+    /// As units, on sets, lists, sorted sets and streams.
+    Collections,
+    /// No money is lost, and optimistic locks hold.
+    Transactions,
+    /// Waiters are served in the order in which they came, and nothing is lost.
+    Blocking,
+    /// Sessions that serve waiters of each other's keys come to an end, and serve at once.
+    Moves,
+    /// Listeners of a channel hear one order.
+    Channels,
+    /// A client that has read an old value is told of its change.
+    Tracking,
+    /// Events of a key come in the order of its changes.
+    Events,
+    /// Each key is checked, and changes of users hold at once.
+    Rights,
+    /// Waiters for groups of streams are served in time, and told when their stream goes.
+    Claims,
+    /// Results are of sources that have not changed meanwhile.
+    Computations,
+    /// When memory is full keys go as the policy says, and nothing else changes.
+    Eviction,
+    /// A server crashes while clients write, and boots again: histories of each life are linearizable.
+    Crashes,
+}
+
+/// Looks at what was recorded: how much it was, or what no order explains.
+pub type Check = Box<dyn FnOnce() -> Result<usize, String> + Send>;
+
+impl Proof {
+    /// All of them.
+    pub const ALL: [Self; 14] = [
+        Self::Histories,
+        Self::Units,
+        Self::Collections,
+        Self::Transactions,
+        Self::Blocking,
+        Self::Moves,
+        Self::Channels,
+        Self::Tracking,
+        Self::Events,
+        Self::Rights,
+        Self::Claims,
+        Self::Computations,
+        Self::Eviction,
+        Self::Crashes,
+    ];
+
+    /// The name on a command line.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Histories => "histories",
+            Self::Units => "units",
+            Self::Collections => "collections",
+            Self::Transactions => "transactions",
+            Self::Blocking => "blocking",
+            Self::Moves => "moves",
+            Self::Channels => "channels",
+            Self::Tracking => "tracking",
+            Self::Events => "events",
+            Self::Rights => "rights",
+            Self::Claims => "claims",
+            Self::Computations => "computations",
+            Self::Eviction => "eviction",
+            Self::Crashes => "crashes",
+        }
+    }
+
+    /// The proof of this name.
+    ///
+    /// # Errors
+    /// When there is none.
+    pub fn named(name: &str) -> Result<Self, String> {
+        Self::ALL.into_iter().find(|proof| proof.name() == name).ok_or_else(|| format!("no proof is named '{name}'"))
+    }
+
+    /// The virtual milliseconds for which clients load the server, unless a run says otherwise; what [`loads`] makes rounds of
+    /// where a proof has those. Histories of waiters take long to check.
+    #[must_use]
+    pub const fn millis(self) -> u64 {
+        match self {
+            Self::Blocking => 60,
+            Self::Histories | Self::Units | Self::Collections | Self::Transactions | Self::Eviction | Self::Crashes => 300,
+            _ => 100,
+        }
+    }
+
+    /// Where the server may have its data in a scenario of a seed.
+    #[must_use]
+    pub const fn media(self) -> &'static [Medium] {
+        match self {
+            Self::Histories => &[Medium::Memory, Medium::Memory, Medium::Device, Medium::Failing, Medium::Lying],
+            Self::Units | Self::Collections | Self::Transactions | Self::Blocking | Self::Moves | Self::Claims | Self::Crashes => {
+                &[Medium::Memory, Medium::Device]
+            }
+            _ => &[Medium::Memory],
+        }
+    }
+}
+
+/// What of a proof was recorded in one world, and how the world ended.
+pub struct Recorded {
+    /// How the world ended.
+    pub outcome: Outcome,
+    /// By name, what the network and the server's disk did.
+    pub faults: BTreeMap<&'static str, u64>,
+    /// The operations that clients had, by the number of a client and theirs.
+    pub operations: Vec<(usize, u64)>,
+    /// None when the clients have not come to their end.
+    check: Option<Check>,
+}
+
+impl Recorded {
+    /// Checks what was recorded; how many operations there were.
+    ///
+    /// # Errors
+    /// What went wrong in the world, or what no order explains.
+    pub fn check(self) -> Result<usize, String> {
+        if let Some(failure) = self.outcome.failure {
+            return Err(format!("{}{failure}", self.outcome.last));
+        }
+        self.check.ok_or_else(|| "the clients have not come to their end".to_owned())?()
+    }
+}
+
+/// Runs a scenario in a world of its own. What it records is checked afterwards, for that takes real time.
+#[must_use]
+pub fn run(scenario: &Scenario) -> Recorded {
+    let recorded: Arc<Mutex<Option<Check>>> = Arc::default();
+    let plan = Plan { choices: scenario.choices.clone(), ..Plan::new(scenario.seed, scenario.schedule.clone()) };
+    let (mut medium, mut operations) = (None, Arc::default());
+    let outcome = run::run(&plan.without(&scenario.left_out), |world| {
+        world.net().set_options(scenario.net());
+        let (node, clients) = (world.node(), world.node());
+        let disk = world.disk(node);
+        medium = Some((Arc::clone(world.net()), Arc::clone(&disk)));
+        drop(server::start(world, node, &server_settings(scenario)));
+        if scenario.proof == Proof::Crashes {
+            crashing::plan_crashes(world, node, scenario);
+        }
+        let (scenario, slot) = (scenario.clone(), Arc::clone(&recorded));
+        let simulated = Simulated::new(node, server::address()).only(scenario.only.clone());
+        operations = simulated.operations();
+        let drive = move || {
+            let mut control = reach(&simulated);
+            // A disk that fails while a server starts keeps it from starting, and that is right.
+            disk.set_faults(scenario.disk_faults());
+            let check = loads::record(&scenario, &simulated).expect("the server answers");
+            *slot.lock().unwrap_or_else(PoisonError::into_inner) = Some(check);
+            if scenario.proof == Proof::Crashes {
+                control = reach(&simulated);
+            }
+            // The connection ends with the server.
+            let _ = control.send(&[["SHUTDOWN", "NOSAVE"]]);
+            let _ = control.receive();
+        };
+        drop(world.spawn(clients, "proof", drive));
+    });
+    let check = recorded.lock().unwrap_or_else(PoisonError::into_inner).take();
+    let operations: &Mutex<Vec<(usize, u64)>> = &operations;
+    let operations = operations.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    let faults = medium.map(|(net, disk)| net.faults().into_iter().chain(disk.happened()).collect()).unwrap_or_default();
+    Recorded { outcome, faults, operations, check }
+}
+
+/// What the server is told.
+fn server_settings(scenario: &Scenario) -> Vec<String> {
+    let mut words = format!("--workers {}", scenario.workers);
+    if scenario.medium != Medium::Memory {
+        words += " --storage-dir pages --maxmemory 12mb --enable-debug-command yes";
+    }
+    words += match scenario.proof {
+        Proof::Events => " --notify-keyspace-events Kg$xn",
+        Proof::Eviction => loads::eviction_settings(scenario.seed),
+        _ => "",
+    };
+    words.split(' ').map(str::to_owned).collect()
+}
+
+/// A client of a server that may be about to start.
+fn reach(server: &Simulated) -> Client<Connection> {
+    loop {
+        match Client::of(server) {
+            Ok(client) => return client,
+            Err(_) => server.sleep(Duration::from_millis(1)),
+        }
+    }
+}
