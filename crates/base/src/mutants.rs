@@ -148,6 +148,8 @@ table! {
     KeepSaved,
     /// Copies of one moment: raising the flag while all sessions are kept out.
     RaiseAlone,
+    /// Bases: keeping with each key the number of the last effect that the copy has.
+    DumpedNumber,
     /// Copies of one moment: moving the walk's place under the latch of the bucket that it has copied.
     PassLatched,
     /// Log: syncing the directory before the manifest names a file in it.

@@ -21,6 +21,7 @@ pub use access::accessor::{Accessor, Key, KeyGroup};
 pub use access::copying::{CopiedDatabase, CopiedKey, Copying, KeyUse};
 pub use access::databases::{Keyspace, Options};
 pub use access::destinations::Filled;
+pub use access::dumping::{DumpedKey, Dumping};
 pub use access::frequency;
 pub use access::plan::KeyPlan;
 pub use access::reader::{KeyHeat, Metadata, Reader};
@@ -32,8 +33,8 @@ pub use almandine_base::object::Missing;
 pub use almandine_store::limit_allocations;
 pub use almandine_store::{
     Begin, Body, Change, Changes, Cold, Concerns, CopyReads, Effect, EvictionOrder, EvictionPolicy, Fetch, Figures, Full, GlanceId,
-    Kind, MemoryUse, Need, Occupied, Put, ReadyKey, RemovalReason, Settings, SharedValue, Slot, Stage, Storage, TierStatistics,
-    Totals, Vacant, Work,
+    HeapValue, Kind, MemoryUse, Need, Occupied, Put, ReadyKey, RemovalReason, Settings, SharedValue, Slot, Stage, Storage,
+    TierStatistics, Totals, Vacant, Work,
 };
 pub use blocking::queues::{Awaited, EndOfWait, WaitedKeys, Waiter, WaiterKeys};
 pub use blocking::serve_waiters::Secured;

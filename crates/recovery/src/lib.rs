@@ -1,6 +1,7 @@
 //! From files to a keyspace and back: snapshots, bases, and the redo of the operation log.
 //!
-//! **Is**: [`load`] (files of Redis into a keyspace), [`save`] (a keyspace into files of Redis), `redo` (the units of the log).
+//! **Is**: [`load`] (files of Redis into a keyspace), [`save`] (a keyspace into files of Redis), [`base`] (a copy of
+//! all keys that the log completes), `redo` (the units of the log).
 //! **Is not**: a place that knows clients or commands.
 //! **Invariants**: what is loaded is whole or refused; redo looks at no clock.
 //! **Start reading at**: [`load`], then [`put`]; [`save`].
@@ -8,6 +9,7 @@
 #![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_types))]
 #![forbid(unsafe_code)]
 
+pub mod base;
 pub mod load;
 pub mod put;
 pub mod save;

@@ -68,6 +68,12 @@ impl Keyspace {
         Ok(Arc::new(keyspace))
     }
 
+    /// The types that values have.
+    #[must_use]
+    pub fn types(&self) -> &Arc<TypeTable> {
+        &self.types
+    }
+
     /// Access for one worker thread; none when all sessions of the store are taken.
     #[must_use]
     pub fn accessor(self: &Arc<Self>) -> Option<Accessor> {

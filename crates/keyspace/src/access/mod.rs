@@ -6,6 +6,7 @@ pub(crate) mod accessor;
 pub(crate) mod copying;
 pub(crate) mod databases;
 pub(crate) mod destinations;
+pub(crate) mod dumping;
 pub mod frequency;
 pub(crate) mod namespaces;
 pub(crate) mod plan;

@@ -2,7 +2,8 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use almandine_keyspace::{Accessor, Keyspace, Options};
+use almandine_keyspace::{Accessor, DumpedKey, Dumping, Keyspace, Options};
+use almandine_recovery::base::{BaseHead, BaseWriter, load};
 use almandine_testkit::random::Random;
 
 use crate::kept::{Kept, Owned};
@@ -100,4 +101,32 @@ pub(crate) fn copy_keys(rig: &Rig, copy: &mut Copy) {
         }
     }
     accessor.end_batch();
+}
+
+/// Copies all keys through the files of a base, which is written while clients write.
+pub(crate) fn copy_base(rig: &Rig, copy: &mut Copy, mut rest: impl FnMut()) {
+    const PARTS: u16 = 4;
+    let mut accessor = rig.keyspace.accessor().unwrap();
+    for part in 0..PARTS {
+        let head = BaseHead { log: 1, base: 2, lsn: 3, seed: 4, part, parts: PARTS };
+        let (mut walk, mut file) = (Dumping::part(part.into(), PARTS.into()), BaseWriter::new(Vec::new(), head).unwrap());
+        let mut contents = BTreeMap::new();
+        loop {
+            rest();
+            let mut visit = |key: DumpedKey<'_>| {
+                contents.insert(key.contents, copy.db_of(key.contents));
+                file.key(&key).unwrap();
+            };
+            if !walk.next(&mut accessor, &mut visit).unwrap() {
+                break;
+            }
+        }
+        let file = file.finish(&[]).unwrap();
+        let copied = &mut copy.copied;
+        load(&file[..], head, &mut copy.accessor, &contents, |contents, key, number| {
+            // A key may be there twice: the later one counts, which the walk cannot meet here.
+            assert_eq!(copied.insert((contents, key.to_vec()), number), None);
+        })
+        .unwrap();
+    }
 }

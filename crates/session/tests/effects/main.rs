@@ -24,7 +24,7 @@ use std::thread;
 
 use almandine_testkit::random::Random;
 
-use copy::{Copy, copy_keys};
+use copy::{Copy, copy_base, copy_keys};
 use kept::{Kept, Owned, OwnedBody};
 use rig::{Rig, WORKERS};
 use seen::{Contents, Seen};
@@ -80,7 +80,7 @@ fn compare(expected: &Contents, found: &Contents) {
 
 /// INV-EFFECT-1: a copy that is taken key by key while clients write, and the effects from then on up to a moment between two
 /// units of work.
-fn a_copy_and_later_effects_are_the_keys(seed: u64) {
+fn a_copy_and_later_effects_are_the_keys(seed: u64, copy_all: impl Fn(&Rig, &mut Copy)) {
     let rig = Rig::new();
     let (stop, started) = (AtomicBool::new(false), AtomicUsize::new(0));
     thread::scope(|scope| {
@@ -104,7 +104,7 @@ fn a_copy_and_later_effects_are_the_keys(seed: u64) {
             rig.generations()
         };
         let mut copy = Copy::new(before);
-        copy_keys(&rig, &mut copy);
+        copy_all(&rig, &mut copy);
         // Many, because the threads have just met.
         let cuts: Vec<_> = (0..60)
             .map(|_| {
@@ -152,7 +152,20 @@ fn effects_are_replayed() {
 
 #[test]
 fn a_copy_is_completed_by_effects() {
-    a_copy_and_later_effects_are_the_keys(seed());
+    a_copy_and_later_effects_are_the_keys(seed(), copy_keys);
+}
+
+/// INV-BASE-1
+#[test]
+fn a_base_is_completed_by_effects() {
+    a_copy_and_later_effects_are_the_keys(seed(), |rig, copy| {
+        copy_base(rig, copy, || {
+            let effects = rig.kept().len();
+            while rig.kept().len() < effects + 50 {
+                thread::yield_now();
+            }
+        });
+    });
 }
 
 #[test]
@@ -178,6 +191,7 @@ fn mutants_are_noticed() {
         ("SaveRemoved", "a_copy_is_of_one_moment"),
         ("KeepSaved", "a_copy_is_of_one_moment"),
         ("PassLatched", "a_copy_is_of_one_moment"),
+        ("DumpedNumber", "a_base_is_completed_by_effects"),
         ("RaiseAlone", "a_copy_is_between_transactions"),
     ] {
         let found = (1..=10).any(|seed| {

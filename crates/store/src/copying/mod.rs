@@ -207,7 +207,7 @@ impl Shared {
         let Some(saved) = copying.saved.get() else { return };
         let bytes = match found {
             Some((record, header, heat)) => saved.save(key, |records| {
-                let beside = Beside { heat, sequence: 0 };
+                let beside = Beside { heat, ..Beside::default() };
                 records.push(key.namespace, key.bytes, record, header, beside)
             }),
             None => step!(SaveAbsence, {

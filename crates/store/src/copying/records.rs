@@ -38,6 +38,8 @@ pub struct RecordCopy<'r> {
     pub heat: u64,
     /// The sequence of the last effect on the key, or on a neighbour ([`crate::Change::sequence`]); 0 in copies of one moment.
     pub sequence: u64,
+    /// The contents that the key belongs to ([`crate::Change::generation`]); 0 in copies of one moment.
+    pub generation: u64,
 }
 
 #[derive(Debug)]
@@ -47,6 +49,7 @@ struct Item {
     value: Option<Value>,
     put: Put,
     sequence: u64,
+    generation: u64,
     namespace: u16,
     kind: Kind,
     heat: u8,
@@ -63,6 +66,7 @@ enum Value {
 pub(crate) struct Beside {
     pub(crate) heat: u64,
     pub(crate) sequence: u64,
+    pub(crate) generation: u64,
 }
 
 impl Records {
@@ -85,8 +89,9 @@ impl Records {
                 Value::Bytes(range) => Body::Bytes(&self.bytes[range.clone()]),
                 Value::Shared(value) => Body::Shared(value),
             };
-            let Item { namespace, kind, put, sequence, .. } = *item;
-            Some(RecordCopy { namespace, key: self.key(item), kind, value, put, heat: u64::from(item.heat), sequence })
+            let Item { namespace, kind, put, sequence, generation, .. } = *item;
+            let heat = u64::from(item.heat);
+            Some(RecordCopy { namespace, key: self.key(item), kind, value, put, heat, sequence, generation })
         })
     }
 
@@ -123,8 +128,9 @@ impl Records {
             None => Value::Bytes(self.keep(view.bytes().unwrap_or_default())),
         };
         let put = Put { expiry_ms: view.expiry_ms(), etag: view.etag(), edited: view.is_edited() };
-        let Beside { heat, sequence } = beside;
-        self.items.push(Item { namespace, kind: view.kind(), key, value: Some(value), put, heat: heat as u8, sequence });
+        let Beside { heat, sequence, generation } = beside;
+        let (kind, heat) = (view.kind(), heat as u8);
+        self.items.push(Item { namespace, kind, key, value: Some(value), put, heat, sequence, generation });
         held
     }
 
@@ -133,7 +139,8 @@ impl Records {
         let namespace = key.namespace;
         debug_assert_ne!(namespace, 0, "INV-NS-1: zero names no namespace");
         let key = self.keep(key.bytes);
-        self.items.push(Item { namespace, kind: Kind::String, key, value: None, put: Put::default(), heat: 0, sequence: 0 });
+        let (kind, put) = (Kind::String, Put::default());
+        self.items.push(Item { namespace, kind, key, value: None, put, heat: 0, sequence: 0, generation: 0 });
     }
 
     /// Whether the record with this number is of this key.

@@ -10,8 +10,8 @@
 use super::batch::Session;
 use super::plan::Plan;
 use crate::copying::records::{Beside, Records};
-use crate::index::Index;
 use crate::index::entry::Entry;
+use crate::index::{BUCKETS_MIN, Index};
 use crate::log::Log;
 use crate::record::{Header, Record};
 use crate::session::scan::range_len;
@@ -35,6 +35,8 @@ const WANTED_MAX: usize = 256;
 /// A walk through all records. That of a copy of one moment has to be followed by [`crate::Store::end_copy`], wherever it has come.
 pub struct Walk {
     position: u64,
+    /// Where its part of all positions ends; 0: behind the last.
+    end: u64,
     ended: bool,
     of_moment: bool,
     stage: Stage,
@@ -55,16 +57,35 @@ impl Plan<'_> {
     }
 }
 
+/// Parts into which a walk can be divided: as many as the smallest index has buckets, so that no bucket is in two of them.
+const PARTS_MAX: u64 = BUCKETS_MIN;
+
 impl Walk {
-    fn new(of_moment: bool) -> Self {
-        let (stage, fetcher) = (Stage::default(), Fetcher::default());
-        Self { position: 0, ended: false, of_moment, stage, fetcher, entries: Vec::with_capacity(64) }
+    /// The walk through one of several parts of all records, a power of two up to 1,024, as they are when it meets them, with the
+    /// sequences of their last effects; changes are not held up. Records that expired are copied, too.
+    #[must_use]
+    pub fn part(part: u64, parts: u64) -> Self {
+        let parts = parts.clamp(1, PARTS_MAX);
+        debug_assert!(parts.is_power_of_two() && part < parts, "INV-SCAN-1: no bucket is in two parts of a walk");
+        let begin = |part: u64| ((u128::from(part) << u64::BITS) / u128::from(parts)) as u64;
+        Self { position: begin(part), end: begin(part + 1), ..Self::new(false) }
     }
 
-    /// How much of the walk is done, in parts of a million.
+    fn new(of_moment: bool) -> Self {
+        let (stage, fetcher) = (Stage::default(), Fetcher::default());
+        Self { position: 0, end: 0, ended: false, of_moment, stage, fetcher, entries: Vec::with_capacity(64) }
+    }
+
+    /// How much of a walk through all records is done, in parts of a million.
     #[must_use]
     pub fn millionths(&self) -> u64 {
         if self.ended { 1_000_000 } else { ((u128::from(self.position) * 1_000_000) >> u64::BITS) as u64 }
+    }
+
+    /// The position behind what it has passed, in the order of scans; 0 at the end of the last part.
+    #[must_use]
+    pub fn position(&self) -> u64 {
+        self.position
     }
 
     /// Records that could not be copied: they were damaged on the device and had to be given up since the walk has begun.
@@ -129,7 +150,7 @@ impl Walk {
                 (Ok(()), 0) => {
                     debug_assert!(next == 0 || next > self.position, "INV-SCAN-1: a walk goes forward");
                     self.position = next;
-                    self.ended = next == 0;
+                    self.ended = next == self.end;
                     if self.of_moment {
                         step!(PassLatched, store.consumers.copying.pass(next));
                     }
@@ -140,7 +161,7 @@ impl Walk {
             drop(latch);
             position = next;
             let full = records.bytes_len() - begun >= BYTES_PER_SLICE;
-            if position == 0 || full || ahead >= BUCKETS_AHEAD || session.cold().wanted() >= WANTED_MAX || outcome.is_err() {
+            if position == self.end || full || ahead >= BUCKETS_AHEAD || session.cold().wanted() >= WANTED_MAX || outcome.is_err() {
                 break;
             }
         }
@@ -199,7 +220,16 @@ impl Walk {
         if self.of_moment && store.consumers.copying.is_saved(namespace, key, hash) {
             return;
         }
-        records.push(namespace, key, record, header, Beside { heat, sequence: 0 });
+        let consumers = &store.consumers;
+        debug_assert!(
+            store.index.bucket(Index::bucket_of(hash, store.index.len())).is_latched(),
+            "INV-BASE-1: value and number are of one moment"
+        );
+        let (sequence, generation) = match self.of_moment {
+            true => (0, 0),
+            false => (step!(DumpedNumber, consumers.last_sequence(hash), else 0), consumers.generation(namespace)),
+        };
+        records.push(namespace, key, record, header, Beside { heat, sequence, generation });
     }
 
     /// Whether a namespace's records are copied.

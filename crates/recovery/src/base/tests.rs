@@ -1,0 +1,154 @@
+//! Files of a base, written and read back.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::sync::Arc;
+
+use almandine_datatypes::packed::Due;
+use almandine_keyspace::types::hash::{HashLimits, Hashes};
+use almandine_keyspace::{Accessor, Body, DumpedKey, Dumping, Keyspace, Kind, Options, Put};
+
+use super::*;
+
+const HEAD: BaseHead = BaseHead { log: 0x0F0E, base: 7, lsn: 8192, seed: 0x5EED, part: 0, parts: 1 };
+
+fn key<'d>(key: &'d [u8], kind: Kind, value: &'d [u8], put: Put) -> DumpedKey<'d> {
+    DumpedKey { contents: 0x1_0002, key, number: 300, kind, value: Body::Bytes(value), put }
+}
+
+fn small() -> Vec<u8> {
+    let mut writer = BaseWriter::new(Vec::new(), HEAD).unwrap();
+    writer.key(&key(b"key", Kind::String, b"value", Put::default())).unwrap();
+    let put = Put { expiry_ms: Some(1_000), etag: Some(9), edited: true };
+    writer.key(&key(b"", Kind::List, b"packed", put)).unwrap();
+    writer.passed(1 << 63, 5);
+    writer.finish(&[BaseDatabase { db: 3, contents: 0x1_0002, keys: 2 }]).unwrap()
+}
+
+/// The bytes of the format, which later versions must be able to read.
+#[test]
+fn golden_bytes() {
+    let mut text = String::new();
+    small().iter().for_each(|byte| write!(text, "{byte:02x}").unwrap());
+    assert_eq!(text, GOLDEN);
+}
+
+const GOLDEN: &str = "414c4d444241534501000000010000000e0f000000000000000000000000000007000000000000000020000000000000ed5e\
+    00000000000000000000a0d5e7f12e0000000200000000000000000000800500000000000000a18c502f00828004ac02036b\
+    65790576616c756571828004ac0200e8030000000000000900000000000000067061636b656412000000ffffffff02000000\
+    0000000001000000000000003576adcf030002000100000000000200000000000000";
+
+fn items(file: &[u8]) -> Result<(u64, Vec<BaseDatabase>), BaseFault> {
+    let mut reader = BaseReader::open(file)?;
+    let mut items = 0;
+    while reader.read_item()?.is_some() {
+        items += 1;
+    }
+    Ok((items, reader.databases().unwrap_or_default().to_vec()))
+}
+
+#[test]
+fn what_was_written_is_read() {
+    let file = small();
+    let mut reader = BaseReader::open(&file[..]).unwrap();
+    assert_eq!(reader.head(), HEAD);
+    let common = |key, kind, put, value| BaseItem::Key { contents: 0x1_0002, number: 300, key, kind, put, value: Some(value) };
+    let first = common(&b"key"[..], Kind::String, Put::default(), &b"value"[..]);
+    assert_eq!(reader.read_item().unwrap(), Some(first));
+    let put = Put { expiry_ms: Some(1_000), etag: Some(9), edited: true };
+    let second = common(&b""[..], Kind::List, put, &b"packed"[..]);
+    assert_eq!(reader.read_item().unwrap(), Some(second));
+    assert_eq!((reader.passed(), reader.databases()), ((1 << 63, 5), None));
+    assert_eq!(reader.read_item().unwrap(), None);
+    assert_eq!(reader.databases(), Some(&[BaseDatabase { db: 3, contents: 0x1_0002, keys: 2 }][..]));
+}
+
+#[test]
+fn each_flipped_byte_and_each_prefix_is_refused() {
+    let file = small();
+    for at in 0..file.len() {
+        for bit in [1, 128] {
+            let mut damaged = file.clone();
+            damaged[at] ^= bit;
+            assert!(items(&damaged).is_err(), "byte {at}");
+        }
+        assert!(items(&file[..at]).is_err(), "{at} bytes");
+    }
+    let longer = [&file[..], b"x"].concat();
+    assert!(matches!(items(&longer), Err(BaseFault::Damaged)));
+    assert_eq!(items(&file).unwrap().0, 2);
+}
+
+fn keyspace(seed: u64) -> Arc<Keyspace> {
+    let store = almandine_store::Options { memory_bytes_max: 1 << 28, seed, background: false, ..Default::default() };
+    Keyspace::open(Options { store, ..Options::default() }).unwrap()
+}
+
+/// All keys of a database, by what `look` sees of each.
+fn file_of(accessor: &mut Accessor) -> (Vec<u8>, u64) {
+    let (mut walk, mut writer, mut contents) = (Dumping::part(0, 1), BaseWriter::new(Vec::new(), HEAD).unwrap(), 0);
+    while walk
+        .next(accessor, |key| {
+            contents = key.contents;
+            writer.key(&key).unwrap();
+        })
+        .unwrap()
+    {}
+    (writer.finish(&[]).unwrap(), contents)
+}
+
+/// Values of all sizes come back in a process whose hashes are others, expired ones too.
+#[test]
+fn a_base_is_loaded() {
+    let from = keyspace(1);
+    let mut accessor = from.accessor().unwrap();
+    accessor.begin_batch(0);
+    let mut writer = accessor.writer(0);
+    for number in 0..2000usize {
+        let name = format!("string{number}");
+        let put = Put { expiry_ms: number.is_multiple_of(3).then_some(1 + number as i64), ..Put::default() };
+        writer.upsert(writer.key(name.as_bytes()), &vec![number as u8; number * 100], put).unwrap();
+    }
+    for (name, fields) in [("small", 5), ("large", 5000)] {
+        let key = writer.key(name.as_bytes());
+        let mut hash = writer.write_as::<Hashes>(key, HashLimits { entries: 100, value: 100 }).unwrap();
+        for field in 0..fields {
+            hash.set(format!("field{field}").as_bytes(), b"value", Due::Keep).unwrap();
+        }
+        hash.commit().unwrap();
+    }
+    drop(writer);
+    accessor.end_batch();
+    let (file, contents) = file_of(&mut accessor);
+    let to = keyspace(2);
+    let mut other = to.accessor().unwrap();
+    let databases = BTreeMap::from([(contents, 5)]);
+    let mut told = 0;
+    let loaded = load(&file[..], HEAD, &mut other, &databases, |_, _, _| told += 1).unwrap();
+    assert_eq!((loaded.keys, told, to.dbsize(5)), (2002, 2002, 2002));
+    other.begin_batch(0);
+    let mut reader = other.reader(5);
+    for number in 0..2000usize {
+        let key = format!("string{number}");
+        let value = reader.read(reader.key(key.as_bytes())).unwrap().unwrap();
+        assert_eq!(&value[..], vec![number as u8; number * 100]);
+        assert_eq!(value.expiry_ms(), number.is_multiple_of(3).then_some(1 + number as i64));
+    }
+    for (name, fields) in [("small", 5), ("large", 5000)] {
+        let seen = reader.read_whole_as::<Hashes, _>(reader.key(name.as_bytes()), |hash| {
+            let all = (0..fields).all(|field| hash.get(format!("field{field}").as_bytes()).is_ok_and(|it| it.is_some()));
+            Ok((hash.len(), all))
+        });
+        assert_eq!(seen.unwrap(), Some((fields, true)));
+    }
+    drop(reader);
+    other.end_batch();
+    // What is not the file that the manifest names is refused; so is one that ends within a value.
+    let another = BaseHead { base: 8, ..HEAD };
+    assert!(matches!(load(&file[..], another, &mut other, &databases, |_, _, _| ()), Err(BaseFault::Another)));
+    let cut = file.len() - 100_000;
+    assert!(matches!(load(&file[..cut], HEAD, &mut other, &databases, |_, _, _| ()), Err(BaseFault::Truncated)));
+    // Contents that no database has any more are left out.
+    let none = load(&file[..], HEAD, &mut other, &BTreeMap::new(), |_, _, _| ()).unwrap();
+    assert_eq!((none.keys, to.dbsize(0)), (2002, 0));
+}
