@@ -10,6 +10,7 @@
 #![forbid(unsafe_code)]
 
 pub mod base;
+mod durable;
 pub mod load;
 pub mod put;
 pub mod save;

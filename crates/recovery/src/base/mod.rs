@@ -7,7 +7,7 @@
 //! ```text
 //! head, 64 bytes   magic 8 | format 2 | part 2 | parts 2 | 0 2 | log 16 | base 8 | first LSN 8 | hash seed 8 | 0 4 | sum 4
 //! block            length 4 | keys 4 | position 8 | floor 8 | sum 4 | entries, `length` bytes
-//! last block       length, keys 2³² − 1, keys of the file 8, databases: 8 each | sum 4 | its entries: database 2, contents 8, keys 8
+//! last block       length 4 | 2³² − 1 | keys of the file 8 | databases 8 | sum 4 | of each database 2, contents 8, keys 8
 //! entry            tag 1 | contents | number | key length | key | expiry 8, with its flag | ETag 8, with its flag | value
 //! tag              parts 1 | edited 1 | ETag 1 | expiry 1 | kind 4
 //! value            length | bytes; with `parts` 0 instead, and then entries of one part each:
@@ -17,11 +17,13 @@
 //! is behind the block, `floor` a number up to which its keys have all effects. A sum is the CRC-32C of
 //! what is before it in its head or block, of the entries, and of the sum before.
 
+mod dump;
 mod format;
 mod load;
 mod read;
 mod write;
 
+pub use dump::dump;
 pub use format::{BaseFault, BaseHead};
 pub use load::{LoadedBase, load};
 pub use read::{BaseItem, BaseReader};

@@ -9,6 +9,7 @@ use almandine_keyspace::types::hash::{HashLimits, Hashes};
 use almandine_keyspace::{Accessor, Body, DumpedKey, Dumping, Keyspace, Kind, Options, Put};
 
 use super::*;
+use crate::save::{SaveError, SaveProgress};
 
 const HEAD: BaseHead = BaseHead { log: 0x0F0E, base: 7, lsn: 8192, seed: 0x5EED, part: 0, parts: 1 };
 
@@ -151,4 +152,47 @@ fn a_base_is_loaded() {
     // Contents that no database has any more are left out.
     let none = load(&file[..], HEAD, &mut other, &BTreeMap::new(), |_, _, _| ()).unwrap();
     assert_eq!((none.keys, to.dbsize(0)), (2002, 0));
+}
+
+#[test]
+fn a_base_is_a_file_in_parts() {
+    let directory = std::env::temp_dir().join(format!("almandine-base-{}", std::process::id()));
+    std::fs::create_dir_all(&directory).unwrap();
+    let from = keyspace(1);
+    let mut accessor = from.accessor().unwrap();
+    for number in 0..3000u32 {
+        accessor.begin_batch(0);
+        let mut writer = accessor.writer((number % 2) as u16);
+        writer.upsert(writer.key(&number.to_le_bytes()), &number.to_le_bytes(), Put::default()).unwrap();
+        drop(writer);
+        accessor.end_batch();
+    }
+    let to = keyspace(2);
+    let mut other = to.accessor().unwrap();
+    let mut keys = 0;
+    for part in 0..4 {
+        let head = BaseHead { part, parts: 4, ..HEAD };
+        let path = directory.join(format!("base.{part}"));
+        let mut floor = 0;
+        let asked = || {
+            floor += 1;
+            floor
+        };
+        keys += dump(&mut accessor, &path, head, &SaveProgress::default(), asked).unwrap();
+        let file = std::fs::read(&path).unwrap();
+        let mut reader = BaseReader::open(&file[..]).unwrap();
+        while reader.read_item().unwrap().is_some() {}
+        let end = (u64::from(part) + 1) << 62;
+        assert_eq!(reader.passed(), (if part == 3 { 0 } else { end }, 1), "the least floor of the block");
+        let databases: BTreeMap<u64, u16> =
+            reader.databases().unwrap().iter().map(|database| (database.contents, database.db)).collect();
+        load(&file[..], head, &mut other, &databases, |_, _, _| ()).unwrap();
+    }
+    assert_eq!((keys, to.dbsize(0), to.dbsize(1)), (3000, 1500, 1500));
+    let cancelled = SaveProgress::default();
+    cancelled.cancel();
+    let ended = dump(&mut accessor, &directory.join("none"), HEAD, &cancelled, || 0);
+    assert!(matches!(ended, Err(SaveError::Cancelled)));
+    assert_eq!(std::fs::read_dir(&directory).unwrap().count(), 4);
+    std::fs::remove_dir_all(&directory).unwrap();
 }

@@ -18,15 +18,13 @@ use std::path::Path;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-use almandine_io::file::File;
-use almandine_io::{clock, files, process, thread};
+use almandine_io::{clock, process, thread};
 use almandine_keyspace::{Accessor, CopiedKey, Copying, KeyUse, frequency};
 use almandine_rdb::file::{EntryMetadata, FileWriter, WriteOptions};
 
 use self::value::Readers;
+use crate::durable::write_durably;
 
-/// Bytes after which what was written is made durable, so that the sync at the end is short.
-const SYNC_BYTES: u64 = 32 << 20;
 /// How often a record that cannot be read is tried again,
 const ATTEMPTS: u32 = 50;
 /// and the rest between two attempts.
@@ -67,18 +65,7 @@ impl SnapshotFile {
     ) -> Result<Saved, SaveError> {
         let directory = path.parent().filter(|directory| !directory.as_os_str().is_empty()).unwrap_or(Path::new("."));
         let temporary = directory.join(format!("temp-{}.rdb", process::id()));
-        let written = (|| {
-            let out = Synced { file: files::create(&temporary)?, unsynced: 0 };
-            let (out, saved) = self.write_to(accessor, out, options, progress)?;
-            out.file.sync_all()?;
-            files::rename(&temporary, path)?;
-            files::sync_directory(directory)?;
-            Ok(saved)
-        })();
-        if written.is_err() {
-            let _ = files::remove(&temporary);
-        }
-        written
+        write_durably(&temporary, path, |out| self.write_to(accessor, out, options, progress))
     }
 
     /// Writes it somewhere. Nothing is made durable.
@@ -210,28 +197,6 @@ impl<W: Write> Writing<'_, W> {
         let (out, bytes) = self.out.finish_counted()?;
         saved.bytes = bytes;
         Ok((out, saved))
-    }
-}
-
-/// A file that becomes durable as it grows.
-struct Synced {
-    file: File,
-    unsynced: u64,
-}
-
-impl Write for Synced {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let written = self.file.write(bytes)?;
-        self.unsynced += written as u64;
-        if self.unsynced >= SYNC_BYTES {
-            self.file.sync_data()?;
-            self.unsynced = 0;
-        }
-        Ok(written)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        self.file.flush()
     }
 }
 

@@ -91,11 +91,11 @@ impl SaveProgress {
         self.cancelled.store(true, Relaxed);
     }
 
-    pub(super) fn is_cancelled(&self) -> bool {
+    pub(crate) fn is_cancelled(&self) -> bool {
         self.cancelled.load(Relaxed)
     }
 
-    pub(super) fn set_keys(&self, keys: u64) {
+    pub(crate) fn set_keys(&self, keys: u64) {
         self.keys.store(keys, Relaxed);
     }
 

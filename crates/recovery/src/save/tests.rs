@@ -17,7 +17,7 @@ use super::*;
 const NOW_MS: i64 = 1_000_000;
 
 fn keyspace() -> Arc<Keyspace> {
-    let store = almandine_store::Options { memory_bytes_max: 1 << 28, ..Default::default() };
+    let store = almandine_store::Options { memory_bytes_max: 1 << 28, background: false, ..Default::default() };
     Keyspace::open(Options { store, ..Options::default() }).unwrap()
 }
 
@@ -98,7 +98,7 @@ fn a_file_has_what_was_there_at_its_moment() {
     }
     assert_eq!(keys[&(0, b"large".to_vec())].2.as_ref(), Some(&large));
     assert!(keys.contains_key(&(0, b"not yet past".to_vec())));
-    // The next one has what is there now, and the namespace of the flushed database is free again.
+    // The next one has what is there now.
     let snapshot = begin(&mut accessor);
     let (file, saved) = snapshot.write_to(&mut accessor, Vec::new(), &SaveOptions::default(), &SaveProgress::default()).unwrap();
     assert_eq!(saved.keys, keyspace_len(&keyspace));

@@ -1,0 +1,72 @@
+//! All keys of a part of the order of scans become a file of a base.
+
+use std::path::Path;
+use std::time::Duration;
+
+use almandine_io::thread;
+use almandine_keyspace::{Accessor, Dumping};
+
+use super::format::BaseHead;
+use super::write::{BaseDatabase, BaseWriter};
+use crate::durable::write_durably;
+use crate::save::{SaveError, SaveProgress};
+
+/// How often a record that cannot be read is tried again,
+const ATTEMPTS: u32 = 50;
+/// and the rest between two attempts.
+const REST: Duration = Duration::from_millis(100);
+
+/// Writes part `head.part` of `head.parts`, a power of two up to 1,024, of a base under this name, durably. Outside of a batch,
+/// while effects are noted. `floor` is asked before some keys are copied, and says a number that all effects which follow are above.
+///
+/// # Errors
+/// When it cannot be written as a whole; then there is no such file.
+pub fn dump(
+    accessor: &mut Accessor,
+    path: &Path,
+    head: BaseHead,
+    progress: &SaveProgress,
+    mut floor: impl FnMut() -> u64,
+) -> Result<u64, SaveError> {
+    let mut temporary = path.as_os_str().to_owned();
+    temporary.push(".tmp");
+    write_durably(Path::new(&temporary), path, |out| {
+        let mut file = BaseWriter::new(out, head)?;
+        let mut walk = Dumping::part(head.part.into(), head.parts.into());
+        let (mut attempts, mut failed) = (0, None);
+        loop {
+            let below = floor();
+            let more = walk.next(accessor, |key| {
+                if failed.is_none() {
+                    failed = file.key(&key).err();
+                }
+            });
+            file.passed(walk.position(), below);
+            progress.set_keys(file.keys());
+            match (failed.take(), more) {
+                (Some(error), _) => return Err(error.into()),
+                _ if progress.is_cancelled() => return Err(SaveError::Cancelled),
+                (None, Ok(true)) => attempts = 0,
+                (None, Ok(false)) => break,
+                (None, Err(_)) if attempts == ATTEMPTS => return Err(SaveError::Unreadable),
+                (None, Err(_)) => {
+                    attempts += 1;
+                    thread::sleep(REST);
+                }
+            }
+        }
+        let keys = file.keys();
+        Ok((file.finish(&databases(accessor))?, keys))
+    })
+}
+
+/// The databases as they are now.
+fn databases(accessor: &mut Accessor) -> Vec<BaseDatabase> {
+    accessor.begin_batch(0);
+    let all = 0..accessor.keyspace().databases() as u16;
+    let databases = all
+        .map(|db| BaseDatabase { db, contents: accessor.changes().generation(db), keys: accessor.keyspace().dbsize(db) })
+        .collect();
+    accessor.end_batch();
+    databases
+}
