@@ -17,7 +17,7 @@ const ATTEMPTS: u32 = 50;
 const REST: Duration = Duration::from_millis(100);
 
 /// Writes part `head.part` of `head.parts`, a power of two up to 1,024, of a base under this name, durably. Outside of a batch,
-/// while effects are noted. `floor` is asked before some keys are copied, and says a number that all effects which follow are above.
+/// while effects are noted. `floor` is asked before some keys are copied, and says a number that those of all later effects exceed.
 ///
 /// # Errors
 /// When it cannot be written as a whole; then there is no such file.

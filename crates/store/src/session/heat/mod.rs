@@ -91,7 +91,7 @@ impl<'s> Heat<'s> {
     #[must_use]
     pub fn idle_ms_by_heat(self) -> [u64; HEAT_MAX as usize + 1] {
         let idle = &self.session.store.eviction.idle;
-        debug_assert!(AGE_MAX < HEAT_MAX, "an age is a part of the heat");
+        debug_assert!(idle.idle_ms(0) >= idle.idle_ms(AGE_MAX), "what is colder was idle for longer");
         std::array::from_fn(|heat| idle.idle_ms(heat as u64 & AGE_MAX).max(0).unsigned_abs())
     }
 
