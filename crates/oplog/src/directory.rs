@@ -160,6 +160,16 @@ pub fn read_manifest(directory: &Path) -> Result<Option<Manifest>, Fault> {
     }
 }
 
+/// The numbers of the segments that are in a directory, ascending.
+///
+/// # Errors
+/// As the system reports them.
+pub fn segment_numbers(directory: &Path) -> Result<Vec<u64>, Fault> {
+    let mut numbers: Vec<u64> = names(directory)?.iter().filter_map(|name| number(name, SEGMENT)).collect();
+    numbers.sort_unstable();
+    Ok(numbers)
+}
+
 fn names(directory: &Path) -> Result<Vec<String>, Fault> {
     let names = match files::names(directory) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),

@@ -8,7 +8,7 @@ use super::group::GroupWriter;
 use super::{Appender, Place, part_bytes_max};
 use crate::directory::{Directory, segment_path};
 use crate::fault::Fault;
-use crate::group::Slice;
+use crate::group::LogSlice;
 use crate::manifest::{Manifest, SegmentEntry};
 use crate::read::{LogEnd, read_segments};
 use crate::segment::Segment;
@@ -89,10 +89,13 @@ impl Appender {
 
     /// Appends the groups again that are behind what is known to be durable: a sync of their process may have failed.
     fn carry_over(&mut self, manifest: &Manifest, end: &LogEnd) -> Result<(), Fault> {
+        if end.proven == end.place {
+            return Ok(());
+        }
         let Some(first) = manifest.segments.iter().rposition(|segment| segment.lsn <= end.proven.lsn) else { return Ok(()) };
         let path = self.directory.path().to_owned();
         read_segments(&path, manifest, first, &mut |group| {
-            if group.lsn < end.proven.lsn || group.body.is_empty() {
+            if !(end.proven.lsn..end.place.lsn).contains(&group.lsn) || group.body.is_empty() {
                 return Ok(());
             }
             let fill = &mut |out: &mut GroupWriter<'_>| {
@@ -109,8 +112,8 @@ impl Appender {
         if fresh.is_empty() {
             return Ok(());
         }
-        let slices = fresh.iter().map(|(ring, units)| Slice { run: ring.run, ring: ring.ring, units });
-        let numbers = slices.flat_map(Slice::heads).filter_map(|head| head.ok().map(|head| head.number));
+        let slices = fresh.iter().map(|(ring, units)| LogSlice { run: ring.run, ring: ring.ring, units });
+        let numbers = slices.flat_map(LogSlice::heads).filter_map(|head| head.ok().map(|head| head.number));
         let epoch = numbers.map(epoch_of).max().unwrap_or(0).max(self.epoch);
         let fill = &mut |out: &mut GroupWriter<'_>| fresh.iter().for_each(|(ring, units)| out.push_of(ring.run, ring.ring, units));
         self.append(epoch, true, fill).map(|_| ())

@@ -2,7 +2,7 @@
 
 use super::{Appender, Place};
 use crate::fault::Fault;
-use crate::group::{BLOCK_BYTES, HEAD_BYTES, Slice};
+use crate::group::{BLOCK_BYTES, HEAD_BYTES, LogSlice};
 use crate::source::RingId;
 use crate::sum::chained;
 
@@ -70,7 +70,7 @@ impl GroupWriter<'_> {
 
     /// Takes what a ring of another run has left.
     pub(super) fn push_of(&mut self, run: u64, ring: RingId, units: &[u8]) {
-        let slice = Slice { run, ring, units };
+        let slice = LogSlice { run, ring, units };
         let count = slice.heads().filter(Result::is_ok).count();
         self.units += u32::try_from(count).unwrap_or(u32::MAX);
         self.done.units += count as u64;

@@ -19,7 +19,7 @@
 
 mod slices;
 
-pub use self::slices::{Slice, Slices};
+pub use self::slices::{LogSlice, Slices};
 use crate::sum::sum;
 
 /// What parts are padded to, and begin at.

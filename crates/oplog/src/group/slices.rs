@@ -14,7 +14,7 @@ pub(crate) const SLICE_HEAD_BYTES: usize = 16;
 
 /// Units of one ring, in the order of their numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Slice<'b> {
+pub struct LogSlice<'b> {
     /// The run that did them.
     pub run: u64,
     /// The ring that they come from.
@@ -23,7 +23,7 @@ pub struct Slice<'b> {
     pub units: &'b [u8],
 }
 
-impl Slice<'_> {
+impl LogSlice<'_> {
     /// What stands in front of its units.
     #[must_use]
     pub(crate) fn head(&self) -> [u8; SLICE_HEAD_BYTES] {
@@ -68,19 +68,19 @@ impl<'b> Slices<'b> {
         Self(body)
     }
 
-    fn split(body: &'b [u8]) -> Option<(Slice<'b>, &'b [u8])> {
+    fn split(body: &'b [u8]) -> Option<(LogSlice<'b>, &'b [u8])> {
         let (run, rest) = body.split_first_chunk::<8>()?;
         let (ring, rest) = rest.split_first_chunk::<2>()?;
         let (zeroes, rest) = rest.split_first_chunk::<2>()?;
         let (bytes, rest) = rest.split_first_chunk::<4>()?;
         let (units, rest) = rest.split_at_checked(u32::from_le_bytes(*bytes) as usize)?;
         let ring = RingId(u16::from_le_bytes(*ring));
-        (*zeroes == [0; 2]).then_some((Slice { run: u64::from_le_bytes(*run), ring, units }, rest))
+        (*zeroes == [0; 2]).then_some((LogSlice { run: u64::from_le_bytes(*run), ring, units }, rest))
     }
 }
 
 impl<'b> Iterator for Slices<'b> {
-    type Item = Result<Slice<'b>, CutShort>;
+    type Item = Result<LogSlice<'b>, CutShort>;
 
     fn next(&mut self) -> Option<Self::Item> {
         if self.0.is_empty() {
@@ -108,7 +108,7 @@ mod tests {
     fn slices_are_read_as_written_or_broken() {
         let units = [unit(4, b"one"), unit(9, b"")].concat();
         let (one, two) =
-            (Slice { run: 3, ring: RingId(1), units: &units }, Slice { run: 2, ring: RingId(0x0201), units: &units[..19] });
+            (LogSlice { run: 3, ring: RingId(1), units: &units }, LogSlice { run: 2, ring: RingId(0x0201), units: &units[..19] });
         let body = [&one.head()[..], one.units, &two.head(), two.units].concat();
         assert_eq!(Slices::new(&body).collect::<Vec<_>>(), [Ok(one), Ok(two)]);
         assert_eq!(two.head(), [2, 0, 0, 0, 0, 0, 0, 0, 1, 2, 0, 0, 19, 0, 0, 0]);
@@ -118,6 +118,6 @@ mod tests {
             let is_whole = Slices::new(&body[..len]).all(|slice| slice.is_ok());
             assert_eq!(is_whole, len == SLICE_HEAD_BYTES + units.len(), "{len}");
         }
-        assert_eq!(Slice { units: &units[..20], ..one }.heads().last(), Some(Err(CutShort)));
+        assert_eq!(LogSlice { units: &units[..20], ..one }.heads().last(), Some(Err(CutShort)));
     }
 }

@@ -31,6 +31,7 @@ const LAYERS: &[(&str, u8, u8)] = &[
     ("almandine-testkit", TOOLS, 0),
     ("almandine-sim", TOOLS, 1),
     ("almandine-bench", TOOLS, 1),
+    ("almandine-check", TOOLS, 1),
     ("almandine-lab", TOOLS, 2),
     ("xtask", TOOLS, 1),
 ];

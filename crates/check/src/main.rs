@@ -1,0 +1,82 @@
+//! The `almandine-check` program: verifies, shows, cuts and repairs the directory of an operation log.
+//!
+//! It takes the lock of the directory, so it never looks at a log that a server writes. It changes nothing without `--yes`.
+
+mod cut;
+mod log;
+mod repair;
+mod report;
+mod show;
+mod verify;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+use self::report::{Outcome, Report};
+
+/// Looks at the operation log of a server that does not run, and mends it.
+///
+/// Exit codes: 0, the log is whole, or was mended; 1, something is missing or damaged; 2, the arguments are wrong; 3, it could not look.
+#[derive(Debug, Parser)]
+#[command(name = "almandine-check", version)]
+struct Cli {
+    /// Write one JSON object instead of text.
+    #[arg(long, global = true)]
+    json: bool,
+    #[command(subcommand)]
+    command: Task,
+}
+
+#[derive(Debug, Subcommand)]
+enum Task {
+    /// Read all of it, and say whether a server would start with it.
+    Verify {
+        /// The directory of the log.
+        directory: PathBuf,
+    },
+    /// List its segments and groups.
+    Show {
+        /// The directory of the log.
+        directory: PathBuf,
+        /// Also the units of each group.
+        #[arg(long)]
+        units: bool,
+    },
+    /// Drop its end: from the first group on that is not whole, or behind a place.
+    Cut {
+        /// The directory of the log.
+        directory: PathBuf,
+        /// Keep the groups that end at or before this LSN.
+        #[arg(long, value_name = "LSN")]
+        at: Option<u64>,
+        /// Do it; without this, only say what would be dropped.
+        #[arg(long)]
+        yes: bool,
+    },
+    /// Make a manifest that is missing or damaged anew from the segments.
+    Repair {
+        /// The directory of the log.
+        directory: PathBuf,
+        /// Do it; without this, only say what would be written.
+        #[arg(long)]
+        yes: bool,
+    },
+}
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let mut report = Report::default();
+    let result = match &cli.command {
+        Task::Verify { directory } => verify::verify(directory, &mut report),
+        Task::Show { directory, units } => show::show(directory, *units, &mut report),
+        Task::Cut { directory, at, yes } => cut::cut(directory, *at, *yes, &mut report),
+        Task::Repair { directory, yes } => repair::repair(directory, *yes, &mut report),
+    };
+    let outcome = result.unwrap_or_else(|fault| report.fail(&fault));
+    if report.print(cli.json, outcome).is_err() {
+        return ExitCode::from(Outcome::CouldNotLook as u8);
+    }
+    ExitCode::from(outcome as u8)
+}
