@@ -18,7 +18,8 @@ use self::report::{Outcome, Report};
 
 /// Looks at the operation log of a server that does not run, and mends it.
 ///
-/// Exit codes: 0, the log is whole, or was mended; 1, something is missing or damaged; 2, the arguments are wrong; 3, it could not look.
+/// Exit codes: 0, the log is whole, or was mended; 1, something is missing or damaged; 2, the arguments are wrong; 3, it could not
+/// look.
 #[derive(Debug, Parser)]
 #[command(name = "almandine-check", version)]
 struct Cli {
