@@ -90,6 +90,8 @@ table! {
     CompareWithAll,
     /// Effects: giving them their places in the order under the latch.
     NumberUnderLatch,
+    /// Units of work: asking for the numbers of the units before that changed the same keys.
+    AskStripes,
     /// Effects: noting a change of the expiry.
     NoteExpiry,
     /// Effects: keeping those of a unit of work together.

@@ -82,6 +82,13 @@ impl Participant {
         step!(GateWait, self.epoch.others_are_outside(self.index), else true)
     }
 
+    /// Whether another participant has closed the gate. For one that does not enter through it, and must not do what the one that
+    /// is alone may have to undo: what it does under a lock that the other one takes afterwards comes before that one's work.
+    #[inline]
+    pub fn is_kept_out(&self) -> bool {
+        self.epoch.gate.closed.load(Ordering::Acquire) && !self.alone.get()
+    }
+
     /// Opens the gate.
     pub fn end_alone(&self) {
         debug_assert!(self.alone.get(), "E4: who opens the gate has closed it");

@@ -1,9 +1,9 @@
 //! The operation log: units of work as bytes with numbers, from the rings of the threads that did them to files.
 //!
-//! **Is**: the order of units ([`unit`]), and the log in files that is fed by a [`UnitSource`].
+//! **Is**: the order of units ([`order`]), and the log in files that is fed by a [`UnitSource`].
 //! **Is not**: aware of commands, records or types of values: what a unit did is bytes of entries.
-//! **Invariants**: a number is given once, and the numbers of a ring ascend; what is written to files is a closed cut.
-//! **Start reading at**: [`unit`], then [`source`], [`group`] and [`append`].
+//! **Invariants**: INV-ORDER-1 in `docs/INVARIANTS.md`; what is written to files is a closed cut.
+//! **Start reading at**: [`unit`], then [`order`], [`source`], [`group`] and [`append`].
 
 #![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_types))]
 
@@ -12,14 +12,17 @@ pub mod directory;
 pub mod fault;
 pub mod group;
 pub mod manifest;
+pub mod order;
 pub mod read;
 mod segment;
 pub mod source;
 mod spare;
 mod sum;
+mod sync;
 pub mod unit;
 pub mod writer;
 
 pub use fault::Fault;
+pub use order::{Asked, Order};
 pub use source::{RingId, UnitSource};
 pub use unit::{UnitHead, epoch_of};

@@ -84,7 +84,6 @@ impl UnitOfWork<'_> {
             Unit::Planned => self.accessor.session.plan().unlock_all(),
             Unit::Alone => self.accessor.session.plan().end_alone(),
         }
-        self.accessor.session.notes().end_group();
         self.accessor.namespaces.clear();
     }
 

@@ -25,16 +25,6 @@ impl DerefMut for Writer<'_> {
     }
 }
 
-impl Drop for Writer<'_> {
-    /// A command is a unit of work, unless it is one of several.
-    #[inline]
-    fn drop(&mut self) {
-        if !self.reader.accessor.in_unit() {
-            self.reader.accessor.session.notes().end_group();
-        }
-    }
-}
-
 impl<'w> Writer<'w> {
     #[inline]
     pub(crate) fn new(accessor: &'w mut Accessor, db: u16) -> Self {

@@ -121,6 +121,7 @@ impl WaiterService<'_> {
 
     /// Begins to serve the waiters of the keys that are ready: `ready` gets these, in the order in which they became so.
     pub fn begin(&mut self, ready: &mut VecDeque<ReadyKey>) {
+        self.accessor.session.plan().close_unit();
         self.accessor.session.ready().move_to(ready);
         if !self.accessor.in_unit() {
             // A verb that latches by itself has changed something.
@@ -174,7 +175,7 @@ impl WaiterService<'_> {
 
     /// Ends a command that was served: for consumers of effects, what it has done is a unit of work of its own.
     pub fn end_command(&mut self) {
-        self.accessor.session.notes().end_group();
+        self.accessor.session.plan().close_unit();
         self.accessor.namespaces.clear();
     }
 

@@ -184,6 +184,7 @@ fn a_copy_is_between_transactions() {
 fn mutants_are_noticed() {
     for (mutant, proof) in [
         ("NumberUnderLatch", "a_copy_is_completed_by_effects"),
+        ("AskStripes", "effects_are_replayed"),
         ("NoteExpiry", "effects_are_replayed"),
         ("OneGroup", "effects_are_replayed"),
         ("NoteExpiry", "a_copy_is_completed_by_effects"),

@@ -297,6 +297,7 @@ impl Maintenance {
                 None => drop_lost(&store, &mut self.session.local, number, position, Damaged::Unknown),
             }
         }
+        store.end_unit(&mut self.session.local);
         drop(latch);
         self.session.leave();
         true

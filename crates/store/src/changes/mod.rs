@@ -7,7 +7,7 @@
 //!
 //! For consumers of effects a note has what was done, too, so that it can be done again to the value that the key had before,
 //! with nothing else (INV-EFFECT-1): expiries are absolute, sums are computed. A session's notes are ordered among themselves;
-//! those of a key, from all sessions, by their sequence, which is given under the latch.
+//! those of a key, from all sessions, by the number of their unit of work, which is taken under the latches (`session::unit`).
 //!
 //! Not noted: the records of emptied namespaces; records that move to a device, between its pages, or back, because their keys
 //! stay.
@@ -84,7 +84,7 @@ pub enum Effect<'e> {
     /// A database, which has no key, consists of the change's generation from now on.
     Database(u16),
     /// A record was given up whose key cannot be read any more: one key of the change's namespace is gone, or of some namespace
-    /// where that is 0. The change has no key, and its sequence is one of those on databases.
+    /// where that is 0. The change has no key.
     Lost,
 }
 
@@ -101,7 +101,7 @@ pub struct Change<'c> {
     pub removal: Option<RemovalReason>,
     /// What was done; none while effects are not wanted.
     pub effect: Option<Effect<'c>>,
-    /// Orders the effects on one key, and those on databases.
+    /// The number of its unit of work, which orders the effects on one key, and those on databases.
     pub sequence: u64,
     /// Whether this is the last change of a unit of work, of which every observer sees all changes or none.
     pub ends_group: bool,
@@ -117,6 +117,8 @@ pub struct Changes {
     bytes: Vec<u8>,
     /// Number of them that consumers of keys have been told of.
     told: usize,
+    /// Number of them whose unit of work has ended.
+    ended: usize,
 }
 
 #[derive(Debug)]
@@ -221,16 +223,22 @@ impl Changes {
         }
     }
 
-    /// Says that the last change ends a unit of work.
-    pub(crate) fn end_group(&mut self) {
-        if let Some(last) = self.notes.last_mut() {
+    /// Says that a unit of work has ended, which has this number.
+    pub(crate) fn end_unit(&mut self, number: u64) {
+        debug_assert!(self.ended <= self.notes.len(), "INV-ORDER-1: what is noted belongs to one unit");
+        let of_unit = self.notes.get_mut(self.ended..).unwrap_or_default();
+        for note in of_unit.iter_mut().filter(|note| note.effect.is_some()) {
+            debug_assert_eq!(note.sequence, 0, "INV-EFFECT-1: an effect gets its place in the order once");
+            note.sequence = number;
+        }
+        if let Some(last) = of_unit.last_mut() {
             last.ends_group = true;
         }
+        self.ended = self.notes.len();
     }
 
     pub(crate) fn push(&mut self, change: &Change<'_>) {
         debug_assert!(change.namespace != 0 || matches!(change.effect, Some(Effect::Lost)), "INV-NS-1: zero names no namespace");
-        debug_assert_eq!(change.effect.is_some(), change.sequence != 0, "INV-EFFECT-1: each effect has its place in the order");
         let key = self.keep(change.key);
         let effect = change.effect.map(|effect| self.note(effect));
         let Change { namespace, generation, removal, sequence, ends_group, effect_only, .. } = *change;
@@ -258,7 +266,7 @@ impl Changes {
     }
 
     pub(crate) fn clear(&mut self) {
-        self.told = 0;
+        (self.told, self.ended) = (0, 0);
         self.notes.clear();
         self.notes.shrink_to(BYTES_KEPT / size_of::<Note>());
         self.bytes.clear();
@@ -288,7 +296,7 @@ mod tests {
     use super::*;
 
     fn change<'c>(namespace: u16, key: &'c [u8], effect: Option<Effect<'c>>) -> Change<'c> {
-        Change { namespace, key, effect, sequence: u64::from(effect.is_some()), ..Change::default() }
+        Change { namespace, key, effect, ..Change::default() }
     }
 
     #[test]
@@ -301,7 +309,7 @@ mod tests {
             change(1, b"a", None),
             Change { removal: Some(RemovalReason::Expired), ..change(2, b"", Some(Effect::Remove)) },
             change(1, b"long", Some(Effect::Set { kind: Kind::Hash, value: Body::Bytes(b"value"), put })),
-            Change { sequence: 9, ..change(1, b"w", Some(Effect::Write { offset: 5, bytes: b"bytes" })) },
+            change(1, b"w", Some(Effect::Write { offset: 5, bytes: b"bytes" })),
             change(1, b"p", Some(Effect::Put(put))),
             change(3, b"e", Some(Effect::Edit { kind: Kind::Hash, edits: b"edits" })),
             change(3, b"x", Some(Effect::Expire { kind: Kind::Hash, elements: &expired })),
@@ -313,9 +321,12 @@ mod tests {
             all.iter().for_each(|change| changes.push(change));
             assert_eq!(shown(&changes.iter().collect::<Vec<_>>()), shown(&all));
             changes.swap_last();
-            changes.end_group();
+            changes.end_unit(9);
             let last: Vec<_> = changes.iter().skip(all.len() - 2).collect();
-            assert_eq!(shown(&last), shown(&[all[7], Change { ends_group: true, ..all[6] }]));
+            assert_eq!(
+                shown(&last),
+                shown(&[Change { sequence: 9, ..all[7] }, Change { sequence: 9, ends_group: true, ..all[6] }])
+            );
             // What the store removes between two verbs and behind them stays where it is.
             changes.clear();
             let removed = all[1];

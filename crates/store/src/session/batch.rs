@@ -74,6 +74,10 @@ impl Session {
         if cfg!(debug_assertions) {
             self.check_touched();
         }
+        debug_assert!(
+            !self.local.notes.unit.is_open() || self.local.participant.has_gate_closed(),
+            "INV-ORDER-1: a unit of work takes its number under its latches"
+        );
         let anything_died = self.local.free.limbo_len() != 0 || !self.local.dead_keys.is_empty();
         if anything_died {
             self.tag();
@@ -171,6 +175,7 @@ impl Drop for Session {
             self.local.participant.enter();
         }
         // A lock plan that a panic has left behind must not hold others up.
+        self.store.end_unit(&mut self.local);
         self.local.held.release(&self.store.index);
         self.retire_chunk();
         if self.local.free.has_untagged() {

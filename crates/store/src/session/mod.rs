@@ -16,12 +16,14 @@ pub(crate) mod entry;
 pub(crate) mod found;
 pub(crate) mod heat;
 mod notes;
+mod open_unit;
 pub(crate) mod plan;
 mod read;
 pub(crate) mod remove;
 pub(crate) mod scan;
 pub(crate) mod thread_state;
 mod touched;
+pub(crate) mod unit;
 mod view;
 mod walk;
 

@@ -18,6 +18,8 @@ use almandine_base::step;
 
 /// Consumers for which changes are noted.
 const NOTED: u32 = Consumer::Keys as u32 | Consumer::Effects as u32;
+/// Consumers for which units of work are ordered.
+const ORDERED: u32 = Consumer::Effects as u32;
 /// The consumer of events.
 const EVENTS: u32 = Consumer::Events as u32;
 /// The consumer for waiters.
@@ -99,6 +101,9 @@ impl Shared {
         let shared;
         let view = |record: Record, header: Header| View::latched(record, header);
         let put = |view: &View<'_>| Put { expiry_ms: view.expiry_ms(), etag: view.etag(), edited: view.is_edited() };
+        if wanted & ORDERED != 0 && !matches!(act, Act::Nothing) {
+            local.notes.unit.note(key.hash);
+        }
         match act {
             _ if wanted & NOTED == 0 => {}
             Act::Nothing => {}
@@ -140,18 +145,17 @@ impl Shared {
         local.notes.changes.push(&change);
     }
 
-    /// A change with its place in the order of the key's effects, if effects are wanted.
+    /// A change with its effect, if effects are wanted.
     fn change<'c>(&self, wanted: u32, key: &Key<'c>, removal: Option<RemovalReason>, effect: Effect<'c>) -> Change<'c> {
         let Key { namespace, bytes, hash, .. } = *key;
         let mut change = Change { namespace, key: bytes, removal, ..Change::default() };
         if wanted & Consumer::Effects as u32 != 0 {
             debug_assert!(
                 self.index.bucket(Index::bucket_of(hash, self.index.len())).is_latched_exclusively(),
-                "INV-EFFECT-1: a place in the order is taken under the latch"
+                "INV-EFFECT-1: an effect is noted under the latch"
             );
             change.effect = Some(effect);
             change.generation = self.consumers.generation(namespace);
-            change.sequence = self.consumers.next_sequence(hash);
             change.ends_group = step!(OneGroup, false, else true);
         }
         change
@@ -189,10 +193,10 @@ impl Shared {
         if wanted & Consumer::Effects as u32 == 0 {
             return;
         }
+        local.notes.unit.note_lost();
         let generation = if namespace == NO_NAMESPACE { 0 } else { self.consumers.generation(namespace) };
-        let (effect, sequence) = (Some(Effect::Lost), self.consumers.next_database());
-        let removal = Some(RemovalReason::Damaged);
-        local.notes.changes.push(&Change { namespace, generation, removal, effect, sequence, ..Change::default() });
+        let (effect, removal) = (Some(Effect::Lost), Some(RemovalReason::Damaged));
+        local.notes.changes.push(&Change { namespace, generation, removal, effect, ..Change::default() });
     }
 
     #[inline]
@@ -227,6 +231,9 @@ impl Shared {
             && let Some(lost) = self.consumers.lost.get()
         {
             lost(&key);
+        }
+        if wanted & ORDERED != 0 {
+            local.notes.unit.note(hash);
         }
         if wanted & NOTED != 0 {
             self.push(local, wanted, &key, Some(reason), Effect::Remove);
@@ -275,7 +282,6 @@ impl Session {
     pub(super) fn hand_over_changes(&mut self) {
         debug_assert!(!self.local.participant.is_inside(), "a listener may take its time");
         debug_assert!(!self.local.notes.group_open, "INV-EFFECT-1: the effects of a unit of work come together");
-        self.local.notes.changes.end_group();
         step!(NumberUnderLatch, (), else self.local.notes.changes.number_late(&self.store));
         if let Some(listener) = self.store.consumers.afterwards.get() {
             listener(&self.local.notes.changes);
@@ -352,14 +358,6 @@ impl Notes<'_> {
         }
     }
 
-    /// Says that a unit of work has ended, of which every observer sees all changes or none.
-    #[inline]
-    pub fn end_group(&mut self) {
-        if !self.session.local.notes.changes.is_empty() {
-            self.session.local.notes.changes.end_group();
-        }
-    }
-
     /// Whether a unit of work goes on although the batch ends: its changes are kept meanwhile.
     pub fn hold_group(&mut self, open: bool) {
         debug_assert!(self.session.local.participant.is_inside(), "INV-CHANGE-1: a batch that ends gives what it has noted");
@@ -375,8 +373,8 @@ impl Notes<'_> {
         let consumers = &self.session.store.consumers;
         if consumers.wanted() & Consumer::Effects as u32 != 0 {
             let (effect, generation) = (Some(Effect::Database(db)), consumers.generation(namespace));
-            let sequence = consumers.next_database();
-            let change = Change { namespace, generation, effect, sequence, ..Change::default() };
+            self.session.local.notes.unit.note_databases();
+            let change = Change { namespace, generation, effect, ..Change::default() };
             self.session.local.notes.changes.push(&change);
         }
     }
@@ -387,8 +385,8 @@ impl Notes<'_> {
         self.session.store.consumers.generation(namespace)
     }
 
-    /// The sequence of the last effect on a key whose bucket is latched: a copy of the value made under the same latch has all
-    /// effects up to this one, and none behind it.
+    /// The number of the last unit that changed a key whose bucket is latched: a copy of the value made under the same latch has
+    /// all effects of the units up to this one, and none behind it.
     #[must_use]
     pub fn last_sequence(&self, key: Key<'_>) -> u64 {
         debug_assert!(self.session.holds_latches(), "INV-EFFECT-1: value and sequence are of the same moment");

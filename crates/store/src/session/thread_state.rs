@@ -11,6 +11,7 @@ use crate::record::key::ReadyKey;
 use crate::session::cold::staged::ColdSide;
 use crate::session::dead_keys::DeadKeys;
 use crate::session::heat::warmer::Warmer;
+use crate::session::open_unit::OpenUnit;
 use crate::session::plan::glances::Glances;
 use crate::session::plan::held::Held;
 use crate::session::touched::Touched;
@@ -37,6 +38,8 @@ pub(in crate::session) struct Noted {
     pub(in crate::session) ready: Vec<ReadyKey>,
     /// What befell the keys of the command, until it is told.
     pub(in crate::session) events: Events,
+    /// The unit of work that has changed something and has not ended.
+    pub(in crate::session) unit: OpenUnit,
     /// The unit of work goes on in another batch.
     pub(in crate::session) group_open: bool,
 }

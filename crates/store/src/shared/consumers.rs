@@ -13,8 +13,9 @@ use crate::namespace::NAMESPACES;
 use crate::record::Kind;
 use crate::record::key::Key;
 use crate::shared::written::{self, SharedLine};
+use almandine_oplog::{Asked, Order};
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
+use std::sync::atomic::{AtomicU32, Ordering, fence};
 
 /// The consumers of changes, one bit for each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,34 +35,21 @@ pub enum Consumer {
     Copy = 32,
 }
 
-/// Counters that order the effects on the keys of one stripe of hashes.
-const STRIPES: usize = 1 << 16;
-
 type UnderLatch = Box<dyn Fn(&Key<'_>) + Send + Sync>;
 type Awaited = Box<dyn Fn(&Key<'_>, Option<Kind>) -> bool + Send + Sync>;
 type Lost = Box<dyn Fn(&Key<'_>) + Send + Sync>;
 type Afterwards = Box<dyn Fn(&Changes) + Send + Sync>;
 
-/// What orders effects. It exists from the first time that a consumer wants them.
+/// What orders units of work. It exists from the first time that a consumer wants effects.
 struct Orders {
-    stripes: Box<[AtomicU64]>,
-    databases: AtomicU64,
+    order: Order,
     /// How often each namespace was emptied and became free.
     generations: Box<[AtomicU32]>,
 }
 
 impl Orders {
     fn new() -> Self {
-        Self {
-            stripes: (0..STRIPES).map(|_| AtomicU64::new(0)).collect(),
-            databases: AtomicU64::new(0),
-            generations: (0..NAMESPACES).map(|_| AtomicU32::new(0)).collect(),
-        }
-    }
-
-    fn stripe(&self, hash: u64) -> &AtomicU64 {
-        // The low bits choose the bucket; these are as good.
-        &self.stripes[(hash >> 32) as usize % STRIPES]
+        Self { order: Order::default(), generations: (0..NAMESPACES).map(|_| AtomicU32::new(0)).collect() }
     }
 }
 
@@ -104,22 +92,24 @@ impl Consumers {
         self.wanted.load(Ordering::Relaxed)
     }
 
-    /// The next number in the order of a key's effects. The key's bucket is latched exclusively.
-    pub(crate) fn next_sequence(&self, hash: u64) -> u64 {
+    /// The number of a unit of work. The buckets of the keys that it has changed are latched exclusively.
+    pub(crate) fn number(&self, asked: Asked<'_>) -> u64 {
         debug_assert!(self.orders.get().is_some(), "INV-EFFECT-1: there is an order from the first effect on");
-        written::write(SharedLine::Stripe);
-        self.orders.get().map_or(0, |orders| orders.stripe(hash).fetch_add(1, Ordering::Relaxed) + 1)
+        asked.changed.iter().for_each(|_| written::write(SharedLine::Stripe));
+        self.orders.get().map_or(0, |orders| orders.order.take(asked))
     }
 
-    /// The number of the last effect on a key or a neighbour. The key's bucket is latched.
+    /// Begins another commit epoch for what is done alone: a number of it is greater than that of any unit that has ended.
+    pub(crate) fn begin_epoch(&self) {
+        debug_assert!(self.orders.get().is_some(), "INV-ORDER-1: only units that are ordered take numbers");
+        if let Some(orders) = self.orders.get() {
+            orders.order.begin_epoch();
+        }
+    }
+
+    /// The number of the last unit that has changed a key or a neighbour. The key's bucket is latched.
     pub(crate) fn last_sequence(&self, hash: u64) -> u64 {
-        self.orders.get().map_or(0, |orders| orders.stripe(hash).load(Ordering::Relaxed))
-    }
-
-    /// The next number in the order of effects on databases.
-    pub(crate) fn next_database(&self) -> u64 {
-        debug_assert!(self.orders.get().is_some(), "INV-EFFECT-1: there is an order from the first effect on");
-        self.orders.get().map_or(0, |orders| orders.databases.fetch_add(1, Ordering::Relaxed) + 1)
+        self.orders.get().map_or(0, |orders| orders.order.last(hash))
     }
 
     /// A number that a namespace has for as long as it has these contents.

@@ -12,7 +12,7 @@ pub enum SharedLine {
     Bucket,
     /// The bucket of an entry that became warmer, which is not latched for that.
     Heat,
-    /// The counter that orders the effects of a stripe of keys, while effects are wanted.
+    /// The greatest number of the units of work that changed a key of the stripe, while effects are wanted.
     Stripe,
     /// The regions of a small namespace, when one gets its first key.
     Region,

@@ -322,9 +322,10 @@ fn compact_one(session: &mut Session, tier: &Tier, &Imaged { address, record, he
         drop_latched(&store, &mut session.local, number, position, record, header);
         return true;
     }
-    if record.is_expired(header, session.now_ms()) {
+    if record.is_expired(header, session.now_ms()) && !store.is_kept_out(&session.local) {
         store.note_expired(&mut session.local, record, header);
         unlink(&store, &mut session.local, number, position, record, header);
+        store.end_unit(&mut session.local);
         return true;
     }
     move_to_tail(session, &store, tier, &found, address)

@@ -206,6 +206,7 @@ impl Salvage {
                 self.settle(session, tier, image, number, entry.address());
             }
             self.entries = entries;
+            store.end_unit(&mut session.local);
             drop(latch);
             self.position = (self.position & !(range - 1)).wrapping_add(range);
             if self.position == 0 {

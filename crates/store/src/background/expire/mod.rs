@@ -111,9 +111,12 @@ fn expire_record(
         if address < session.local.head {
             drop_latched(store, &mut session.local, number, position, record, header);
         }
+    } else if record.is_expired(header, session.now_ms()) && store.is_kept_out(&session.local) {
+        file(session, store, Notice { hash, at_ms: session.now_ms() + 1 });
     } else if record.is_expired(header, session.now_ms()) {
         store.note_expired(&mut session.local, record, header);
         unlink(store, &mut session.local, number, position, record, header);
+        store.end_unit(&mut session.local);
     } else if let Some(at_ms) = store.first_due(record, header) {
         if at_ms <= session.now_ms() {
             return Some((header.namespace(), store.key_of(record, header).to_vec()));

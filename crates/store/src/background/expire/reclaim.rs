@@ -41,6 +41,10 @@ fn reclaim_one(session: &mut Session, wheel: &mut Wheel, hash: u64) {
     let latch = store.index.lock_exclusive(hash);
     let number = latch.number();
     debug_assert_eq!(Index::bucket_of(hash, store.index.len()), number);
+    if store.is_kept_out(&session.local) {
+        wheel.file(Notice { hash, at_ms: now_ms + 1 });
+        return;
+    }
     let (mut known, mut elements) = (false, Vec::new());
     loop {
         elements.clear();
@@ -90,6 +94,7 @@ fn reclaim_one(session: &mut Session, wheel: &mut Wheel, hash: u64) {
             }
         }
     }
+    store.end_unit(&mut session.local);
     drop(latch);
     for (namespace, key) in elements {
         let key = session.key(namespace, &key);

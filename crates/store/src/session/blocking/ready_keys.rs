@@ -90,6 +90,7 @@ impl ReadyKeys<'_> {
     /// are ready, and it holds their latches. False: another session has served them all instead, and this one holds nothing
     /// any more.
     pub fn secure(&mut self, hash: u64, keys: &mut VecDeque<ReadyKey>) -> bool {
+        self.session.plan().close_unit();
         let is_held = self.session.serving().secure(hash, keys);
         debug_assert!(is_held == self.session.plan().holds_exclusively(hash), "INV-LATCH-1: what is latched is known to be held");
         is_held
@@ -98,6 +99,7 @@ impl ReadyKeys<'_> {
     /// All waiters of this session's ready keys are served. Whether it was given more by others meanwhile: then these keys are
     /// next.
     pub fn take_over(&mut self, keys: &mut VecDeque<ReadyKey>) -> bool {
+        self.session.plan().close_unit();
         self.session.serving().take_over(keys)
     }
 

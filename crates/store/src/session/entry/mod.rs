@@ -49,8 +49,18 @@ struct Guard<'s> {
     local: &'s mut ThreadState,
     number: u64,
     /// None: it belongs to the session's lock plan.
-    _latch: Option<ExclusiveLatch<'s>>,
+    latch: Option<ExclusiveLatch<'s>>,
     key: Key<'s>,
+}
+
+impl Drop for Guard<'_> {
+    /// A key that is latched for one verb is a unit of work by itself.
+    #[inline]
+    fn drop(&mut self) {
+        if self.latch.is_some() {
+            self.store.end_unit(self.local);
+        }
+    }
 }
 
 /// A key without a record.
@@ -132,7 +142,7 @@ impl Session {
             store.save_before(&key, found.map(|(position, (record, header))| (record, header, position.entry().heat())));
         }
         let latch = step!(LookUnderLatch, latch, else latch.map(drop).map(|()| store.index.lock_exclusive(key.hash)));
-        let guard = Guard { store, local, number, _latch: latch, key };
+        let guard = Guard { store, local, number, latch, key };
         match found {
             Some((position, (record, header))) => Ok(guard.slot(position, record, header)),
             None if step!(CompareWithAll, unknown.is_empty(), else true) => Ok(Slot::Vacant(Vacant { guard, was_lost: false })),

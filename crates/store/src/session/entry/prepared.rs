@@ -209,7 +209,7 @@ impl Session {
         let Self { store, local } = self;
         let number = Index::bucket_of(pair.key.hash, store.index.len());
         debug_assert!(store.index.bucket(number).is_latched_exclusively(), "INV-WHOLE-1: nobody sees what may be taken back");
-        Guard { store, local, number, _latch: None, key: pair.key }
+        Guard { store, local, number, latch: None, key: pair.key }
     }
 
     /// A pair's key with the record that it had when it was looked up.

@@ -145,7 +145,7 @@ fn evict_entry(store: &Shared, local: &mut ThreadState, policy: EvictionPolicy, 
     debug_assert_eq!(local.head, 0, "INV-TIER-1: where records are evicted all of them are in memory");
     let _latch = store.index.latch(number);
     let mut freed = 0;
-    if number >= store.index.len() {
+    if number >= store.index.len() || store.is_kept_out(local) {
         // The index has shrunk since: the bucket's entries are in another one.
         return 0;
     }
@@ -160,6 +160,7 @@ fn evict_entry(store: &Shared, local: &mut ThreadState, policy: EvictionPolicy, 
             let hash = store.hash(header.namespace(), store.key_of(record, header));
             count_eviction(store, local, &Found { number, hash, position, record, header }, policy.order);
             unlink(store, local, number, position, record, header);
+            store.end_unit(local);
         }
     }
     freed
@@ -194,7 +195,7 @@ fn evict_noticed(store: &Shared, local: &mut ThreadState, notice: Notice) -> u64
     let mut freed = 0;
     if let Some((position, (record, header))) = found {
         match record.expiry(header) {
-            Some(at_ms) if at_ms > notice.at_ms => {
+            Some(at_ms) if at_ms > notice.at_ms || store.is_kept_out(local) => {
                 // Its notice is used up, so it needs another (INV-EXP-1).
                 store.expiry.feed.push(local.thread, Notice { hash: notice.hash, at_ms });
             }
@@ -203,6 +204,7 @@ fn evict_noticed(store: &Shared, local: &mut ThreadState, notice: Notice) -> u64
                 let found = Found { number, hash: notice.hash, position, record, header };
                 count_eviction(store, local, &found, store.eviction_policy().order);
                 unlink(store, local, number, position, record, header);
+                store.end_unit(local);
             }
         }
     }

@@ -97,6 +97,7 @@ impl Plan<'_> {
     #[inline]
     pub fn unlock_all(&mut self) {
         if self.session.holds_latches() {
+            self.session.end_unit();
             self.session.local.held.release(&self.session.store.index);
         }
         debug_assert!(!self.session.holds_latches(), "INV-LATCH-2: a plan is released as a whole");
@@ -113,8 +114,15 @@ impl Plan<'_> {
         if self.session.has_ready() {
             return true;
         }
+        self.session.end_unit();
         self.session.local.held.release(&self.session.store.index);
         false
+    }
+
+    /// Ends a unit of work whose latches stay: those of keys that it has made ready, or of all. What comes next is another unit.
+    pub fn close_unit(&mut self) {
+        let Session { store, local } = &mut *self.session;
+        store.close_unit(local);
     }
 
     /// Whether any latch is held.
@@ -156,6 +164,7 @@ impl Plan<'_> {
     pub fn end_alone(&mut self) {
         debug_assert!(self.session.local.participant.has_gate_closed(), "INV-NS-2: what ends alone has begun alone");
         debug_assert!(!self.session.holds_latches(), "INV-LATCH-2: what was done alone holds nobody up");
+        self.close_unit();
         self.session.local.participant.end_alone();
     }
 }
