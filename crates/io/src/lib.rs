@@ -16,6 +16,7 @@ pub mod entropy;
 pub mod file;
 pub mod files;
 pub mod limits;
+pub mod mapping;
 pub mod memory;
 pub mod process;
 pub mod reactor;

@@ -1,19 +1,23 @@
 //! The operation log: units of work as bytes with numbers, from the rings of the threads that did them to files.
 //!
-//! **Is**: the order of units ([`order`]), and the log in files that is fed by a [`UnitSource`].
+//! **Is**: the order of units ([`order`]), what they did as bytes ([`entry`]), the rings that take them
+//! from their threads ([`rings`]), and the log in files that is fed by a [`UnitSource`].
 //! **Is not**: aware of commands, records or types of values: what a unit did is bytes of entries.
 //! **Invariants**: INV-ORDER-1 in `docs/INVARIANTS.md`; what is written to files is a closed cut.
-//! **Start reading at**: [`unit`], then [`order`], [`source`], [`group`] and [`append`].
+//! **Start reading at**: [`unit`], then [`order`], [`rings`], [`source`], [`group`] and [`append`].
 
 #![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_types))]
 
 pub mod append;
 pub mod directory;
+pub mod entry;
 pub mod fault;
 pub mod group;
 pub mod manifest;
 pub mod order;
 pub mod read;
+pub mod ring;
+pub mod rings;
 mod segment;
 pub mod source;
 mod spare;
@@ -22,7 +26,10 @@ mod sync;
 pub mod unit;
 pub mod writer;
 
+pub use entry::{Attributes, LogEntry, LogValue, NoEntry, Operation, Reason};
 pub use fault::Fault;
 pub use order::{Asked, Order};
+pub use ring::{NoRing, Ring, RingName};
+pub use rings::{Place, RingOptions, RingSource, Rings};
 pub use source::{RingId, UnitSource};
 pub use unit::{UnitHead, epoch_of};

@@ -182,6 +182,27 @@ impl World {
         Arc::clone(mappings.entry(name.to_owned()).or_insert_with(made))
     }
 
+    /// A new mapping of zeroes; none when there is one of this name.
+    pub(crate) fn make_mapping(&self, node: NodeId, name: &str, words: usize) -> Option<Arc<[AtomicU64]>> {
+        let is_new = self.find_mapping(node, name).is_none();
+        is_new.then(|| self.mapping(node, name, words))
+    }
+
+    /// The mapping of this name.
+    pub(crate) fn find_mapping(&self, node: NodeId, name: &str) -> Option<Arc<[AtomicU64]>> {
+        self.nodes()[node.0 as usize].mappings.get(name).map(Arc::clone)
+    }
+
+    /// Takes the name of a mapping away; false when there is none.
+    pub(crate) fn remove_mapping(&self, node: NodeId, name: &str) -> bool {
+        self.nodes()[node.0 as usize].mappings.remove(name).is_some()
+    }
+
+    /// The names of all mappings of a node.
+    pub(crate) fn mappings(&self, node: NodeId) -> Vec<String> {
+        self.nodes()[node.0 as usize].mappings.keys().cloned().collect()
+    }
+
     /// Sets the wall clock of a node.
     pub fn set_clock(&self, node: NodeId, clock: WallClock) {
         self.nodes()[node.0 as usize].clock = clock;

@@ -1,0 +1,407 @@
+//! Entries: what a unit of work did, as bytes.
+//!
+//! ```text
+//! entry        | operation, 4 bits, and flags, 4 bits | contents | key | what the operation has |
+//! Set        1 | …, flags: 1 made its key, 2 an image | kind 1 | attributes | value |
+//! Write      2 | …                                    | offset | bytes |
+//! Attributes 3 | …                                    | attributes |
+//! Remove     4 | …, flags: why, 0 asked, 1 expired, 2 evicted, 3 damaged |
+//! Edit       5 | …                                    | kind 1 | edits |
+//! Expire     6 | …                                    | kind 1 | elements |
+//! Database   7 | operation | contents | database |
+//! Lost       8 | operation | contents |
+//! attributes   | 1 expires, 2 a tag, 4 edited | milliseconds since 1970, zigzag | tag |
+//! ```
+//!
+//! Numbers without a width are varints: seven bits to a byte, the lowest first, the eighth bit says that more follow. Keys,
+//! values, bytes, edits and elements stand behind their lengths. *Contents* names what a database holds from one FLUSHDB to the
+//! next, never the database. A value is what lies in a record, or an image: the parts of an object, each behind its length in
+//! four bytes. What edits and elements mean is their type's.
+//!
+//! Decoding takes any bytes: what is no entry is none, nothing panics, and nothing is allocated.
+
+/// Longest varint of 64 bits.
+const VARINT_BYTES_MAX: usize = 10;
+/// Highest kind of a value.
+const KIND_MAX: u8 = 5;
+
+const SET: u8 = 1;
+const WRITE: u8 = 2;
+const ATTRIBUTES: u8 = 3;
+const REMOVE: u8 = 4;
+const EDIT: u8 = 5;
+const EXPIRE: u8 = 6;
+const DATABASE: u8 = 7;
+const LOST: u8 = 8;
+
+/// What was done to one key, or to a database.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LogEntry<'e> {
+    /// What the key belongs to.
+    pub contents: u64,
+    /// The key; none of a database or of what is lost.
+    pub key: &'e [u8],
+    /// What was done.
+    pub operation: Operation<'e>,
+}
+
+/// What goes with a value.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Attributes {
+    /// When it expires, in milliseconds since the Unix epoch.
+    pub expiry_ms: Option<i64>,
+    /// Its entity tag.
+    pub etag: Option<u64>,
+    /// Whether it was built or changed in part.
+    pub edited: bool,
+}
+
+/// A value as an entry has it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LogValue<'e> {
+    /// As it lies in a record.
+    Bytes(&'e [u8]),
+    /// The parts of an object, each behind its length.
+    Image(&'e [u8]),
+}
+
+/// Why a key is gone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reason {
+    /// A client asked for it.
+    Asked,
+    /// It was past its time.
+    Expired,
+    /// To make room.
+    Evicted,
+    /// Its bytes on the device were damaged.
+    Damaged,
+}
+
+/// What was done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Operation<'e> {
+    /// The key has this value from now on, whatever it had.
+    Set {
+        /// Its type.
+        kind: u8,
+        /// The value.
+        value: LogValue<'e>,
+        /// What goes with it.
+        attributes: Attributes,
+        /// Whether there was no such key.
+        made: bool,
+    },
+    /// Bytes of a string were written; a gap between its end and the offset was filled with zeroes. Everything else stays.
+    Write {
+        /// Where.
+        offset: u64,
+        /// What.
+        bytes: &'e [u8],
+    },
+    /// The value stays, and this goes with it.
+    Attributes(Attributes),
+    /// The key is gone.
+    Remove(Reason),
+    /// Elements of a collection were changed.
+    Edit {
+        /// The type.
+        kind: u8,
+        /// What was done, in the words of the type.
+        edits: &'e [u8],
+    },
+    /// Elements of a collection were past their time.
+    Expire {
+        /// The type.
+        kind: u8,
+        /// Each behind its length in four bytes.
+        elements: &'e [u8],
+    },
+    /// A database consists of these contents from now on.
+    Database(u16),
+    /// A record of these contents, or of any where they are 0, was given up whose key cannot be read.
+    Lost,
+}
+
+impl LogEntry<'_> {
+    /// Appends the entry to `out`.
+    pub fn encode(&self, out: &mut Vec<u8>) {
+        let (operation, flags) = match self.operation {
+            Operation::Set { made, value, .. } => (SET, u8::from(made) | u8::from(matches!(value, LogValue::Image(_))) << 1),
+            Operation::Write { .. } => (WRITE, 0),
+            Operation::Attributes(_) => (ATTRIBUTES, 0),
+            Operation::Remove(reason) => (REMOVE, reason as u8),
+            Operation::Edit { .. } => (EDIT, 0),
+            Operation::Expire { .. } => (EXPIRE, 0),
+            Operation::Database(_) => (DATABASE, 0),
+            Operation::Lost => (LOST, 0),
+        };
+        out.push(operation | flags << 4);
+        push_number(out, self.contents);
+        if !matches!(self.operation, Operation::Database(_) | Operation::Lost) {
+            push_bytes(out, self.key);
+        }
+        match self.operation {
+            Operation::Set { kind, value: LogValue::Bytes(bytes) | LogValue::Image(bytes), attributes, .. } => {
+                out.push(kind);
+                attributes.encode(out);
+                push_bytes(out, bytes);
+            }
+            Operation::Write { offset, bytes } => {
+                push_number(out, offset);
+                push_bytes(out, bytes);
+            }
+            Operation::Attributes(attributes) => attributes.encode(out),
+            Operation::Edit { kind, edits: bytes } | Operation::Expire { kind, elements: bytes } => {
+                out.push(kind);
+                push_bytes(out, bytes);
+            }
+            Operation::Database(database) => push_number(out, u64::from(database)),
+            Operation::Remove(_) | Operation::Lost => {}
+        }
+    }
+}
+
+impl<'e> LogEntry<'e> {
+    /// The first entry of some bytes, and what follows it. None: they do not begin with an entry.
+    #[must_use]
+    pub fn split(bytes: &'e [u8]) -> Option<(Self, &'e [u8])> {
+        let mut rest = Bytes(bytes);
+        let first = rest.byte()?;
+        let (operation, flags) = (first & 0xF, first >> 4);
+        let contents = rest.number()?;
+        let key = if matches!(operation, DATABASE | LOST) { &[][..] } else { rest.bytes()? };
+        let operation = match (operation, flags) {
+            (SET, 0..=3) => {
+                let (kind, attributes, bytes) = (rest.kind()?, rest.attributes()?, rest.bytes()?);
+                let value = if flags & 2 == 0 { LogValue::Bytes(bytes) } else { LogValue::Image(bytes) };
+                Operation::Set { kind, value, attributes, made: flags & 1 != 0 }
+            }
+            (WRITE, 0) => Operation::Write { offset: rest.number()?, bytes: rest.bytes()? },
+            (ATTRIBUTES, 0) => Operation::Attributes(rest.attributes()?),
+            (REMOVE, 0) => Operation::Remove(Reason::Asked),
+            (REMOVE, 1) => Operation::Remove(Reason::Expired),
+            (REMOVE, 2) => Operation::Remove(Reason::Evicted),
+            (REMOVE, 3) => Operation::Remove(Reason::Damaged),
+            (EDIT, 0) => Operation::Edit { kind: rest.kind()?, edits: rest.bytes()? },
+            (EXPIRE, 0) => Operation::Expire { kind: rest.kind()?, elements: rest.bytes()? },
+            (DATABASE, 0) => Operation::Database(u16::try_from(rest.number()?).ok()?),
+            (LOST, 0) => Operation::Lost,
+            _ => return None,
+        };
+        Some((Self { contents, key, operation }, rest.0))
+    }
+}
+
+/// The entries of a unit, in their order; the last item is an error where bytes are left that are no entry.
+pub fn entries(mut bytes: &[u8]) -> impl Iterator<Item = Result<LogEntry<'_>, NoEntry>> {
+    std::iter::from_fn(move || {
+        if bytes.is_empty() {
+            return None;
+        }
+        let Some((entry, rest)) = LogEntry::split(bytes) else {
+            bytes = &[];
+            return Some(Err(NoEntry));
+        };
+        bytes = rest;
+        Some(Ok(entry))
+    })
+}
+
+/// Bytes that are no entry, or one of a later version.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NoEntry;
+
+impl std::fmt::Display for NoEntry {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str("bytes of a unit of work are no entry that this version knows")
+    }
+}
+
+impl std::error::Error for NoEntry {}
+
+/// The parts of an image.
+pub fn parts(mut image: &[u8]) -> impl Iterator<Item = Option<&[u8]>> {
+    std::iter::from_fn(move || {
+        if image.is_empty() {
+            return None;
+        }
+        let part = image.split_first_chunk().and_then(|(len, rest)| rest.split_at_checked(u32::from_le_bytes(*len) as usize));
+        image = part.map_or(&[], |(_, rest)| rest);
+        Some(part.map(|(part, _)| part))
+    })
+}
+
+impl Attributes {
+    fn encode(self, out: &mut Vec<u8>) {
+        let flags = u8::from(self.expiry_ms.is_some()) | u8::from(self.etag.is_some()) << 1 | u8::from(self.edited) << 2;
+        out.push(flags);
+        if let Some(expiry_ms) = self.expiry_ms {
+            push_number(out, ((expiry_ms << 1) ^ (expiry_ms >> 63)).cast_unsigned());
+        }
+        if let Some(etag) = self.etag {
+            push_number(out, etag);
+        }
+    }
+}
+
+fn push_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
+    push_number(out, bytes.len() as u64);
+    out.extend_from_slice(bytes);
+}
+
+fn push_number(out: &mut Vec<u8>, mut number: u64) {
+    while number >= 0x80 {
+        out.push(number as u8 | 0x80);
+        number >>= 7;
+    }
+    out.push(number as u8);
+}
+
+/// Bytes that are taken from the front.
+struct Bytes<'b>(&'b [u8]);
+
+impl<'b> Bytes<'b> {
+    fn byte(&mut self) -> Option<u8> {
+        let (&first, rest) = self.0.split_first()?;
+        self.0 = rest;
+        Some(first)
+    }
+
+    fn number(&mut self) -> Option<u64> {
+        let mut number = 0;
+        for at in 0..VARINT_BYTES_MAX {
+            let byte = self.byte()?;
+            let bits = u64::from(byte & 0x7F);
+            // Of the tenth byte one bit is left; and a number has one form.
+            if at == VARINT_BYTES_MAX - 1 && bits > 1 || at > 0 && byte == 0 {
+                return None;
+            }
+            number |= bits << (7 * at);
+            if byte & 0x80 == 0 {
+                return Some(number);
+            }
+        }
+        None
+    }
+
+    fn bytes(&mut self) -> Option<&'b [u8]> {
+        let len = usize::try_from(self.number()?).ok()?;
+        let (bytes, rest) = self.0.split_at_checked(len)?;
+        self.0 = rest;
+        Some(bytes)
+    }
+
+    fn kind(&mut self) -> Option<u8> {
+        self.byte().filter(|kind| *kind <= KIND_MAX)
+    }
+
+    fn attributes(&mut self) -> Option<Attributes> {
+        let flags = self.byte().filter(|flags| *flags < 8)?;
+        let mut attributes = Attributes { edited: flags & 4 != 0, ..Attributes::default() };
+        if flags & 1 != 0 {
+            let zigzag = self.number()?;
+            attributes.expiry_ms = Some((zigzag >> 1).cast_signed() ^ -(zigzag & 1).cast_signed());
+        }
+        if flags & 2 != 0 {
+            attributes.etag = Some(self.number()?);
+        }
+        Some(attributes)
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    fn all() -> Vec<LogEntry<'static>> {
+        let attributes = Attributes { expiry_ms: Some(1_700_000_000_000), etag: Some(300), edited: true };
+        let set = |value, attributes, made| Operation::Set { kind: 0, value, attributes, made };
+        let operations = [
+            set(LogValue::Bytes(b"value"), Attributes::default(), true),
+            set(LogValue::Image(b"\x01\0\0\0p"), attributes, false),
+            Operation::Write { offset: 129, bytes: b"xy" },
+            Operation::Attributes(Attributes { expiry_ms: Some(-1), ..Attributes::default() }),
+            Operation::Attributes(Attributes { expiry_ms: Some(i64::MIN), etag: Some(u64::MAX), edited: false }),
+            Operation::Remove(Reason::Asked),
+            Operation::Remove(Reason::Expired),
+            Operation::Remove(Reason::Evicted),
+            Operation::Remove(Reason::Damaged),
+            Operation::Edit { kind: 2, edits: b"edits" },
+            Operation::Expire { kind: 4, elements: b"\x01\0\0\0e" },
+        ];
+        let keyed = operations.map(|operation| LogEntry { contents: 65_537, key: b"key", operation });
+        let unkeyed = [Operation::Database(15), Operation::Lost].map(|operation| LogEntry { contents: 3, key: b"", operation });
+        keyed.into_iter().chain(unkeyed).collect()
+    }
+
+    fn encoded(entry: &LogEntry<'_>) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        entry.encode(&mut bytes);
+        bytes
+    }
+
+    #[test]
+    fn entries_come_back() {
+        let (all, mut bytes) = (all(), Vec::new());
+        all.iter().for_each(|entry| entry.encode(&mut bytes));
+        assert_eq!(entries(&bytes).collect::<Result<Vec<_>, _>>().as_deref(), Ok(&all[..]));
+    }
+
+    /// The bytes that `docs/FORMATS.md` shows.
+    #[test]
+    fn the_format_is_the_documented_one() {
+        let all = all();
+        assert_eq!(encoded(&all[0]), b"\x11\x81\x80\x04\x03key\0\0\x05value");
+        assert_eq!(encoded(&all[1]), b"\x21\x81\x80\x04\x03key\0\x07\x80\xA0\xAB\xFE\xF9\x62\xAC\x02\x05\x01\0\0\0p");
+        assert_eq!(encoded(&all[2]), b"\x02\x81\x80\x04\x03key\x81\x01\x02xy");
+        assert_eq!(encoded(&all[6]), b"\x14\x81\x80\x04\x03key");
+        assert_eq!(encoded(&all[9]), b"\x05\x81\x80\x04\x03key\x02\x05edits");
+        assert_eq!((encoded(&all[11]), encoded(&all[12])), (b"\x07\x03\x0F".to_vec(), b"\x08\x03".to_vec()));
+    }
+
+    #[test]
+    fn what_is_cut_or_changed_is_another_entry_or_none() {
+        for entry in all() {
+            let bytes = encoded(&entry);
+            for len in 0..bytes.len() {
+                assert_eq!(LogEntry::split(&bytes[..len]), None, "{entry:?} cut at {len}");
+            }
+            for at in 0..bytes.len() {
+                for bit in 0..8 {
+                    let mut changed = bytes.clone();
+                    changed[at] ^= 1 << bit;
+                    let other = LogEntry::split(&changed).map(|(other, _)| other);
+                    assert_ne!(other, Some(entry), "bit {bit} of byte {at} means nothing");
+                    if let Some((other, rest)) = LogEntry::split(&changed) {
+                        assert_eq!(encoded(&other), changed[..changed.len() - rest.len()], "an entry has one form");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn hostile_bytes_are_no_entries() {
+        let mut random = 1u64;
+        for _ in 0..200_000 {
+            let mut bytes = [0; 24];
+            for byte in &mut bytes {
+                random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                *byte = (random >> 56) as u8 & if random & 1 << 40 == 0 { 0x0F } else { 0xFF };
+            }
+            assert!(entries(&bytes).count() <= bytes.len());
+        }
+        let mut endless = vec![WRITE, 1, 1, b'k'];
+        endless.extend_from_slice(&[0xFF; 11]);
+        assert_eq!(LogEntry::split(&endless), None);
+        assert_eq!(entries(&[0x0F]).collect::<Vec<_>>(), [Err(NoEntry)]);
+    }
+
+    #[test]
+    fn parts_of_an_image_are_whole_or_none() {
+        let image = [&2u32.to_le_bytes()[..], b"ab", &0u32.to_le_bytes()].concat();
+        assert_eq!(parts(&image).collect::<Vec<_>>(), [Some(&b"ab"[..]), Some(b"")]);
+        assert_eq!(parts(&image[..5]).collect::<Vec<_>>(), [None]);
+    }
+}

@@ -1,0 +1,326 @@
+//! One ring: the units of one thread on their way to the files, in words that may outlive the process.
+//!
+//! ```text
+//! words  0 magic | 1 format | 2, 3 log | 4 run | 5, 6 boot | 7 ring | 8 words of the body      least significant first
+//!       16 published      words that were ever written; stored by the thread behind each unit, with release
+//!       24 released       words that are in the files; stored by the writer
+//!       32 void from      the first commit epoch of which a unit lies elsewhere, in memory; 0: none
+//!      512 body           units, each from a word on: the head's two words, then the entries, the last word filled with zeroes
+//! ```
+//!
+//! A position counts words from the beginning of the ring's life; its place is the remainder by the words of the body, a power of
+//! two. One thread writes, one reads: what lies between *released* and *published* is the reader's, the rest the writer's.
+
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use almandine_io::mapping::{SharedMapping, WORD};
+
+use crate::unit::{HEAD_BYTES, UnitHead, epoch_of};
+
+/// "ALMARING".
+const MAGIC: u64 = u64::from_le_bytes(*b"ALMARING");
+const FORMAT: u64 = 1;
+const PUBLISHED: usize = 16;
+const RELEASED: usize = 24;
+const VOID_FROM: usize = 32;
+const BODY: usize = 512;
+const HEAD_WORDS: usize = HEAD_BYTES / WORD;
+
+/// What tells a ring from those of other logs, runs and boots.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RingName {
+    /// The log.
+    pub log: u128,
+    /// Which start of a server over it.
+    pub run: u64,
+    /// Which start of the machine.
+    pub boot: u128,
+    /// Its number in the run.
+    pub ring: u16,
+}
+
+impl RingName {
+    /// The name of its mapping.
+    #[must_use]
+    pub fn file(&self) -> String {
+        format!("{:032x}-{}-{}.ring", self.log, self.run, self.ring)
+    }
+
+    fn words(&self) -> [u64; 8] {
+        let (log, boot) = ([self.log as u64, (self.log >> 64) as u64], [self.boot as u64, (self.boot >> 64) as u64]);
+        [MAGIC, FORMAT, log[0], log[1], self.run, boot[0], boot[1], u64::from(self.ring)]
+    }
+}
+
+/// Why a mapping is no ring.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NoRing {
+    /// It has not the beginning of one.
+    Other,
+    /// It is one of a later version.
+    Format(u64),
+    /// Its positions or its units are impossible.
+    Damaged,
+}
+
+impl std::fmt::Display for NoRing {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Other => formatter.write_str("it is no ring of an operation log"),
+            Self::Format(format) => write!(formatter, "its format {format} is unknown"),
+            Self::Damaged => formatter.write_str("its positions or units are damaged"),
+        }
+    }
+}
+
+impl std::error::Error for NoRing {}
+
+/// The units of one thread.
+pub struct Ring {
+    mapping: SharedMapping,
+    words: usize,
+}
+
+impl Ring {
+    /// An empty ring of at least so many bytes: a named one in a directory, or one that ends with the process.
+    ///
+    /// # Errors
+    /// See [`SharedMapping::create`].
+    pub fn create(directory: Option<&Path>, name: &RingName, bytes: usize) -> std::io::Result<Self> {
+        let words = (bytes / WORD).next_power_of_two().max(BODY);
+        let mapping = match directory {
+            Some(directory) => SharedMapping::create(directory, &name.file(), BODY + words)?,
+            None => SharedMapping::unnamed(BODY + words),
+        };
+        let header = mapping.words();
+        // The magic last: what has it is whole.
+        header[8].store(words as u64, Ordering::Relaxed);
+        for (at, word) in name.words().into_iter().enumerate().rev() {
+            header[at].store(word, Ordering::Release);
+        }
+        Ok(Self { mapping, words })
+    }
+
+    /// The ring that an earlier process has left in a mapping.
+    ///
+    /// # Errors
+    /// When it is none.
+    pub fn left(mapping: SharedMapping) -> Result<(RingName, Self), NoRing> {
+        let header = mapping.words();
+        if header.len() <= BODY {
+            return Err(NoRing::Other);
+        }
+        let word = |at: usize| header[at].load(Ordering::Acquire);
+        let wide = |at: usize| u128::from(word(at)) | u128::from(word(at + 1)) << 64;
+        if word(0) != MAGIC {
+            return Err(NoRing::Other);
+        }
+        if word(1) != FORMAT {
+            return Err(NoRing::Format(word(1)));
+        }
+        let name =
+            RingName { log: wide(2), run: word(4), boot: wide(5), ring: u16::try_from(word(7)).map_err(|_| NoRing::Damaged)? };
+        let words = header.len() - BODY;
+        let (published, released) = (word(PUBLISHED), word(RELEASED));
+        if word(8) != words as u64 || !words.is_power_of_two() || released > published || published - released > words as u64 {
+            return Err(NoRing::Damaged);
+        }
+        Ok((name, Self { mapping, words }))
+    }
+
+    fn word(&self, at: usize) -> &AtomicU64 {
+        &self.mapping.words()[at]
+    }
+
+    /// Words that are published and not released.
+    fn pending(&self) -> usize {
+        // The released position is not behind what it is when the other one is loaded.
+        let released = self.word(RELEASED).load(Ordering::Acquire);
+        (self.word(PUBLISHED).load(Ordering::Acquire) - released) as usize
+    }
+
+    /// Bytes that are published and not released.
+    #[must_use]
+    pub fn pending_bytes(&self) -> usize {
+        self.pending() * WORD
+    }
+
+    /// Whether a unit of half the ring would find room.
+    #[must_use]
+    pub fn has_room(&self) -> bool {
+        self.pending() <= self.words / 2
+    }
+
+    /// The first commit epoch of which units lie elsewhere; 0: none.
+    #[must_use]
+    pub fn void_from(&self) -> u64 {
+        self.word(VOID_FROM).load(Ordering::Acquire)
+    }
+
+    pub(crate) fn set_void_from(&self, epoch: u64) {
+        self.word(VOID_FROM).store(epoch, Ordering::Release);
+    }
+
+    /// Whether a unit with this many bytes of entries has room. For the thread that writes.
+    pub(crate) fn fits(&self, bytes: usize) -> bool {
+        let words = HEAD_WORDS + bytes.div_ceil(WORD);
+        words <= self.words / 2 && self.pending() + words <= self.words
+    }
+
+    /// Publishes a unit, which [fits](Self::fits). For the thread that writes.
+    pub(crate) fn publish(&self, head: UnitHead, entries: &[u8]) {
+        debug_assert!(self.fits(entries.len()), "INV-ORDER-1: a unit overwrites none that is not released");
+        debug_assert_eq!(head.bytes as usize, entries.len(), "INV-ORDER-1: a unit comes back with the length that it had");
+        let body = &self.mapping.words()[BODY..];
+        let position = self.word(PUBLISHED).load(Ordering::Relaxed);
+        let start = position as usize & (self.words - 1);
+        let (behind, before) = (&body[start..], &body[..start]);
+        let mut places = behind.iter().chain(before);
+        let mut put = |word: u64| {
+            if let Some(place) = places.next() {
+                place.store(word, Ordering::Relaxed);
+            }
+        };
+        put(head.number);
+        put(u64::from(head.bytes) | u64::from(head.entries) << 32);
+        let (whole, rest) = entries.as_chunks::<WORD>();
+        whole.iter().for_each(|bytes| put(u64::from_le_bytes(*bytes)));
+        if !rest.is_empty() {
+            let mut bytes = [0; WORD];
+            bytes[..rest.len()].copy_from_slice(rest);
+            put(u64::from_le_bytes(bytes));
+        }
+        let words = HEAD_WORDS + entries.len().div_ceil(WORD);
+        self.word(PUBLISHED).store(position + words as u64, Ordering::Release);
+    }
+
+    /// Appends the units up to and with a commit epoch to `out`, and says where they end. For the one that reads.
+    ///
+    /// # Errors
+    /// When what is there are no units.
+    pub fn units(&self, through: u64, out: &mut Vec<u8>) -> Result<u64, NoRing> {
+        let published = self.word(PUBLISHED).load(Ordering::Acquire);
+        let mut position = self.word(RELEASED).load(Ordering::Relaxed);
+        let word = |position: u64| self.word(BODY + (position as usize & (self.words - 1))).load(Ordering::Relaxed);
+        while position < published {
+            let (number, lengths) = (word(position), word(position + 1));
+            if epoch_of(number) > through {
+                break;
+            }
+            let head = UnitHead { number, bytes: lengths as u32, entries: (lengths >> 32) as u32 };
+            let end = position + (HEAD_WORDS + (head.bytes as usize).div_ceil(WORD)) as u64;
+            if end > published {
+                return Err(NoRing::Damaged);
+            }
+            out.extend_from_slice(&head.encode());
+            let whole = out.len() + head.bytes as usize;
+            out.reserve(head.bytes as usize + WORD);
+            (position + HEAD_WORDS as u64..end).for_each(|position| out.extend_from_slice(&word(position).to_le_bytes()));
+            out.truncate(whole);
+            position = end;
+        }
+        Ok(position)
+    }
+
+    /// Gives the room up to a position back. For the one that reads.
+    pub(crate) fn release(&self, position: u64) {
+        debug_assert!(position <= self.word(PUBLISHED).load(Ordering::Relaxed), "INV-ORDER-1: what is released was published");
+        self.word(RELEASED).store(position, Ordering::Release);
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use crate::unit::EPOCH_SHIFT;
+
+    const NAME: RingName = RingName { log: 7 << 64 | 5, run: 3, boot: 1 << 100, ring: 2 };
+
+    fn unit(epoch: u64, count: u64, entries: &[u8]) -> UnitHead {
+        UnitHead { number: (epoch << EPOCH_SHIFT) + count, bytes: entries.len() as u32, entries: 1 }
+    }
+
+    /// All units that `bytes` has.
+    fn split(mut bytes: &[u8]) -> Vec<(u64, Vec<u8>)> {
+        let mut units = Vec::new();
+        while let Some((head, entries, rest)) = UnitHead::split(bytes) {
+            units.push((head.number, entries.to_vec()));
+            bytes = rest;
+        }
+        assert!(bytes.is_empty());
+        units
+    }
+
+    #[test]
+    fn units_come_in_order_around_the_end_and_room_comes_back() {
+        let ring = Ring::create(None, &NAME, 4096).unwrap();
+        let (mut last, mut expected) = (0, Vec::new());
+        for epoch in 1..500u64 {
+            for count in 1..=epoch % 7 {
+                let entries = vec![epoch as u8; (epoch * 31 % 150) as usize];
+                assert!(ring.fits(entries.len()));
+                let head = unit(epoch, count, &entries);
+                ring.publish(head, &entries);
+                expected.push((head.number, entries));
+            }
+            let mut out = Vec::new();
+            let position = ring.units(epoch - 1, &mut out).unwrap();
+            let found = split(&out);
+            assert_eq!(found[..], expected[..found.len()]);
+            assert!(expected[found.len()..].iter().all(|(number, _)| epoch_of(*number) == epoch));
+            expected.drain(..found.len());
+            ring.release(position);
+            assert!(position >= last && ring.has_room());
+            last = position;
+        }
+        assert!(last > 4 * 4096 / WORD as u64);
+    }
+
+    #[test]
+    fn a_ring_refuses_what_has_no_room() {
+        let ring = Ring::create(None, &NAME, 4096).unwrap();
+        assert!(ring.fits(2048 - HEAD_BYTES) && !ring.fits(2048 - HEAD_BYTES + 1), "half of it at most");
+        let entries = [1; 1000];
+        for count in 1..=4 {
+            assert_eq!(ring.has_room(), count <= 3, "{count}");
+            assert!(ring.fits(1000), "{count}");
+            ring.publish(unit(1, count, &entries), &entries);
+        }
+        assert!(!ring.fits(1000) && ring.fits(4096 - 4 * 1016 - 16));
+        let mut out = Vec::new();
+        ring.release(ring.units(1, &mut out).unwrap());
+        assert_eq!((ring.pending_bytes(), split(&out).len()), (0, 4));
+    }
+
+    #[test]
+    fn a_ring_outlives_its_process_and_what_is_none_is_refused() {
+        let directory = std::env::temp_dir().join(format!("almandine-ring-{}", std::process::id()));
+        almandine_io::mapping::prepare_directory(&directory).unwrap();
+        let ring = Ring::create(Some(&directory), &NAME, 4096).unwrap();
+        ring.publish(unit(5, 1, b"entries"), b"entries");
+        ring.publish(unit(6, 1, b"later"), b"later");
+        ring.set_void_from(6);
+        drop(ring);
+        let open = || SharedMapping::open(&directory, &NAME.file()).unwrap();
+        let (name, left) = Ring::left(open()).unwrap();
+        let mut out = Vec::new();
+        assert!(left.units(u64::MAX, &mut out).is_ok());
+        assert_eq!((name, left.void_from(), split(&out).len()), (NAME, 6, 2));
+        let spoilt = |at: usize, word: u64| {
+            let mapping = open();
+            let before = mapping.words()[at].swap(word, Ordering::Relaxed);
+            let left = Ring::left(open()).map(|(_, ring)| ring.units(u64::MAX, &mut Vec::new()));
+            mapping.words()[at].store(before, Ordering::Relaxed);
+            left
+        };
+        assert_eq!(spoilt(0, 1).err(), Some(NoRing::Other));
+        assert_eq!(spoilt(1, 2).err(), Some(NoRing::Format(2)));
+        for (at, word) in [(8, 1), (PUBLISHED, 1 << 40), (RELEASED, 7), (7, 1 << 20)] {
+            assert_eq!(spoilt(at, word).err(), Some(NoRing::Damaged), "word {at}");
+        }
+        assert_eq!(spoilt(BODY + 1, u64::from(u32::MAX)).unwrap(), Err(NoRing::Damaged));
+        almandine_io::mapping::remove(&directory, &NAME.file()).unwrap();
+        std::fs::remove_dir(&directory).unwrap();
+    }
+}
