@@ -42,6 +42,7 @@ pub use blocking::wait::{WaiterQueues, WaiterService};
 pub use changes::events::KeyEvents;
 pub use changes::feed::{ChangeFeed, Listeners};
 pub use changes::listeners::{ChangedKey, KeyEvent};
+pub use changes::log::KeyspaceLog;
 pub use types::{Refusal, WrongKind};
 pub use watch::table::Watcher;
 pub use watch::watched_keys::{Watched, WatchedKeys};

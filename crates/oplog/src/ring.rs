@@ -83,7 +83,7 @@ pub struct Ring {
 }
 
 impl Ring {
-    /// An empty ring of at least so many bytes: a named one in a directory, or one that ends with the process.
+    /// An empty ring of at least this many bytes: a named one in a directory, or one that ends with the process.
     ///
     /// # Errors
     /// See [`SharedMapping::create`].

@@ -1,11 +1,11 @@
 //! The rings of a run: one for each thread that does units of work, and the cuts by which the log's writer takes them.
 //!
-//! A cut at a commit epoch is *closed* when a later one has begun and the memory epoch has drained since: whoever took a number
-//! of the cut did so inside the memory epoch and has published before leaving it.
+//! A cut at a commit epoch is *closed* when a later one has begun and the memory epoch has drained since: each
+//! number of the cut was taken inside the memory epoch, and its unit published before that was left.
 //!
 //! A unit that has no room in its ring lies beside it, in memory, and ends with the process. So before it takes its number its
 //! ring says that commit epochs from the next one on are *void*, which then begins: a start takes nothing of these epochs from
-//! any ring, and whoever takes a number of one finds the rings void and must wait for the files before it answers
+//! any ring, and a thread that takes a number of one finds the rings void and waits for the files before it answers
 //! ([`Rings::is_void`]). When these units are in the files, nothing is void any more.
 
 use std::collections::VecDeque;
@@ -75,7 +75,7 @@ pub struct Rings {
 }
 
 impl Rings {
-    /// Rings for at most so many threads; none is made yet.
+    /// Rings for at most this many threads; none is made yet.
     #[must_use]
     pub fn new(options: RingOptions, threads: usize, order: Arc<Order>, epoch: Arc<Epoch>) -> Arc<Self> {
         order.begin_at(options.first_epoch);
@@ -249,7 +249,7 @@ fn merged<'b>(mut units: &[u8], beside: impl Iterator<Item = &'b Beside>) -> Vec
 
 impl UnitSource for RingSource {
     fn raise_epoch(&mut self) {
-        // In this order: whoever enters the memory epoch behind its end sees that the commit epoch has begun.
+        // In this order: a thread that enters the memory epoch behind its end sees that the commit epoch has begun.
         let ended = self.rings.order.begin_epoch();
         self.ended.push_back((ended, self.rings.epoch.bump()));
     }
@@ -354,7 +354,7 @@ mod tests {
         all
     }
 
-    /// INV-ORDER-1: a cut is closed when whoever may have a number of it has left.
+    /// INV-ORDER-1: a cut is closed when each thread that may have a number of it has left.
     #[test]
     fn a_cut_waits_for_the_threads_that_may_have_numbers_of_it() {
         let (rings, order, epoch) = rings(4096);

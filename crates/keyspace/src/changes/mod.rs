@@ -6,3 +6,4 @@ pub(crate) mod effects;
 pub(crate) mod events;
 pub(crate) mod feed;
 pub(crate) mod listeners;
+pub(crate) mod log;

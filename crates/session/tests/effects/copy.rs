@@ -3,10 +3,12 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use almandine_keyspace::{Accessor, DumpedKey, Dumping, Keyspace, Options};
+use almandine_oplog::{LogEntry, Operation, entry::entries};
 use almandine_recovery::base::{BaseHead, BaseWriter, load};
 use almandine_testkit::random::Random;
 
 use crate::kept::{Kept, Owned};
+use crate::logged::Unit;
 use crate::rig::{DATABASES, Rig};
 use crate::seen::{Contents, contents, enter, keys, seen};
 
@@ -128,5 +130,34 @@ pub(crate) fn copy_base(rig: &Rig, copy: &mut Copy, mut rest: impl FnMut()) {
             assert_eq!(copied.insert((contents, key.to_vec()), number), None);
         })
         .unwrap();
+    }
+}
+
+impl Copy {
+    /// Does the units of the operation log again, those of each key in the order of their numbers, the keys as it comes.
+    pub(crate) fn redo_all(&mut self, units: &[Unit], random: &mut Random) {
+        let mut by_key: BTreeMap<(u64, &[u8]), Vec<(u64, LogEntry<'_>)>> = BTreeMap::new();
+        for Unit { number, bytes } in units {
+            for entry in entries(bytes) {
+                let entry = entry.expect("an entry");
+                match entry.operation {
+                    Operation::Database(db) => drop(self.databases.insert(db, entry.contents)),
+                    _ => by_key.entry((entry.contents, entry.key)).or_default().push((*number, entry)),
+                }
+            }
+        }
+        let mut queues: Vec<VecDeque<(u64, LogEntry<'_>)>> = by_key.into_values().map(VecDeque::from).collect();
+        while !queues.is_empty() {
+            let at = random.below(queues.len());
+            let Some((_, entry)) = queues[at].pop_front() else {
+                queues.swap_remove(at);
+                continue;
+            };
+            let db = self.db_of(entry.contents);
+            self.accessor.begin_batch(0);
+            let redone = self.accessor.writer(db).redo(&entry);
+            assert!(redone.is_ok(), "{redone:?} {entry:?}");
+            self.accessor.end_batch();
+        }
     }
 }

@@ -11,6 +11,7 @@ mod copy;
 #[cfg(debug_assertions)]
 mod failing;
 mod kept;
+mod logged;
 mod moment;
 mod rig;
 mod seen;
@@ -50,6 +51,38 @@ fn effects_lead_to_the_same_keys(seed: u64) {
     for round in 0..2 {
         let mut copy = Copy::new(before.clone());
         copy.replay_all(&kept, &mut Random::new(seed + round));
+        compare(&expected, &copy.contents(now_ms));
+    }
+}
+
+/// INV-ORDER-1: the operation log from the beginning, in several interleavings: what the rings have, in closed cuts that are taken
+/// while clients write, and behind them.
+fn the_log_leads_to_the_same_keys(seed: u64) {
+    let rig = Rig::new();
+    let mut source = rig.keyspace.log().install(logged::options(), 0).unwrap();
+    rig.keyspace.log().turn(true).unwrap();
+    let before = rig.generations();
+    let (never, stop) = (AtomicBool::new(false), AtomicBool::new(false));
+    let run = &|worker: usize| rig.run(worker, 400, seed * 100 + worker as u64, &never);
+    let mut units = thread::scope(|scope| {
+        scope.spawn(|| rig.maintain(&stop));
+        let stopping = Stopping(&stop);
+        let workers: Vec<_> = (0..WORKERS).map(|worker| scope.spawn(move || run(worker))).collect();
+        let mut units = Vec::new();
+        while !workers.iter().all(|worker| worker.is_finished()) {
+            units.extend(logged::cut(&mut source));
+            thread::yield_now();
+        }
+        workers.into_iter().for_each(|worker| worker.join().unwrap());
+        drop(stopping);
+        units
+    });
+    let (_, now_ms, expected) = rig.cut();
+    units.extend(logged::cut(&mut source));
+    assert!(units.len() > 5_000 && units.is_sorted_by_key(|unit| unit.number >> 18), "{} units", units.len());
+    for round in 0..2 {
+        let mut copy = Copy::new(before.clone());
+        copy.redo_all(&units, &mut Random::new(seed + round));
         compare(&expected, &copy.contents(now_ms));
     }
 }
@@ -151,6 +184,11 @@ fn effects_are_replayed() {
 }
 
 #[test]
+fn the_log_is_done_again() {
+    the_log_leads_to_the_same_keys(seed());
+}
+
+#[test]
 fn a_copy_is_completed_by_effects() {
     a_copy_and_later_effects_are_the_keys(seed(), copy_keys);
 }
@@ -185,6 +223,7 @@ fn mutants_are_noticed() {
     for (mutant, proof) in [
         ("NumberUnderLatch", "a_copy_is_completed_by_effects"),
         ("AskStripes", "effects_are_replayed"),
+        ("AskStripes", "the_log_is_done_again"),
         ("NoteExpiry", "effects_are_replayed"),
         ("OneGroup", "effects_are_replayed"),
         ("NoteExpiry", "a_copy_is_completed_by_effects"),

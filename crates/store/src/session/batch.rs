@@ -31,19 +31,18 @@ impl Session {
 
     /// A session with a thread number and an epoch slot of its own; none when all are taken.
     pub(crate) fn open(store: &Arc<Shared>) -> Option<Self> {
-        let thread = store.take_thread()?;
-        Self::register(store, thread, store.epoch.register())
+        Self::register(store, store.take_thread()?, store.epoch.register())
     }
 
     /// As [`Session::open`], for a session that others may keep out while they are alone ([`crate::Plan::begin_alone`]).
     pub(crate) fn open_gated(store: &Arc<Shared>) -> Option<Self> {
-        let thread = store.take_thread()?;
-        Self::register(store, thread, store.epoch.register_gated())
+        Self::register(store, store.take_thread()?, store.epoch.register_gated())
     }
 
     fn register(store: &Arc<Shared>, thread: usize, participant: Option<Participant>) -> Option<Self> {
         debug_assert!(thread < store.counters.threads.len(), "each thread has counters of its own");
-        match participant {
+        let has_ring = store.consumers.log().is_none_or(|rings| rings.open(thread).is_ok());
+        match participant.filter(|_| has_ring) {
             Some(participant) => Some(Self { store: Arc::clone(store), local: ThreadState::new(participant, thread) }),
             None => {
                 store.release_thread(thread);

@@ -19,7 +19,9 @@ use almandine_base::step;
 /// Consumers for which changes are noted.
 const NOTED: u32 = Consumer::Keys as u32 | Consumer::Effects as u32;
 /// Consumers for which units of work are ordered.
-const ORDERED: u32 = Consumer::Effects as u32;
+const ORDERED: u32 = Consumer::Effects as u32 | LOG;
+/// The operation log.
+const LOG: u32 = Consumer::Log as u32;
 /// The consumer of events.
 const EVENTS: u32 = Consumer::Events as u32;
 /// The consumer for waiters.
@@ -98,45 +100,58 @@ impl Shared {
         if wanted & EVENTS != 0 && matches!(act, Act::Make(..)) {
             self.note_event(local, key.namespace, key.bytes, Event::Created);
         }
-        let shared;
-        let view = |record: Record, header: Header| View::latched(record, header);
-        let put = |view: &View<'_>| Put { expiry_ms: view.expiry_ms(), etag: view.etag(), edited: view.is_edited() };
-        if wanted & ORDERED != 0 && !matches!(act, Act::Nothing) {
-            local.notes.unit.note(key.hash);
+        if wanted & (NOTED | ORDERED) == 0 {
+            return;
         }
-        match act {
-            _ if wanted & NOTED == 0 => {}
-            Act::Nothing => {}
+        if let Act::Put(..) = act {
+            step!(NoteExpiry, self.tell_effect(local, wanted, key, act));
+        } else {
+            self.tell_effect(local, wanted, key, act);
+        }
+    }
+
+    /// Notes what was done to a key, and appends it to the entries of its unit.
+    fn tell_effect(&self, local: &mut ThreadState, wanted: u32, key: &Key<'_>, act: Act<'_>) {
+        let (view, shared);
+        let put = |view: &View<'_>| Put { expiry_ms: view.expiry_ms(), etag: view.etag(), edited: view.is_edited() };
+        let effect = match act {
+            Act::Nothing => return,
             Act::Set(record, header) | Act::Make(record, header) => {
-                let view = view(record, header);
+                view = View::latched(record, header);
                 shared = view.shared();
                 let value = match &shared {
                     Some(value) => Body::Shared(value),
                     None => Body::Bytes(view.bytes().unwrap_or_default()),
                 };
-                self.push(local, wanted, key, None, Effect::Set { kind: view.kind(), value, put: put(&view) });
+                Effect::Set { kind: view.kind(), value, put: put(&view) }
             }
             Act::Write(record, header, offset, len) => {
-                let view = view(record, header);
+                view = View::latched(record, header);
                 debug_assert!(
                     view.bytes().is_some_and(|value| offset + len <= value.len()),
                     "INV-EFFECT-1: what was written is in the value"
                 );
-                let bytes = view.bytes().and_then(|value| value.get(offset..offset + len)).unwrap_or_default();
-                self.push(local, wanted, key, None, Effect::Write { offset, bytes });
+                Effect::Write { offset, bytes: view.bytes().and_then(|value| value.get(offset..offset + len)).unwrap_or_default() }
             }
-            Act::Put(record, header) => {
-                step!(NoteExpiry, self.push(local, wanted, key, None, Effect::Put(put(&view(record, header)))));
+            Act::Put(record, header) => Effect::Put(put(&View::latched(record, header))),
+            Act::Remove => Effect::Remove,
+            Act::Edit(kind, edits, _) => Effect::Edit { kind, edits },
+            Act::Expire(kind, elements) => Effect::Expire { kind, elements },
+        };
+        if wanted & ORDERED != 0 {
+            local.notes.unit.note(key.hash);
+        }
+        if wanted & LOG != 0 {
+            let contents = self.consumers.generation(key.namespace);
+            local.notes.unit.append(contents, key.bytes, &effect, matches!(act, Act::Make(..)), None);
+        }
+        if matches!(act, Act::Edit(_, _, Concerns::Neither)) {
+            if wanted & Consumer::Effects as u32 != 0 {
+                let change = self.change(wanted, key, None, effect);
+                local.notes.changes.push(&Change { effect_only: true, ..change });
             }
-            Act::Remove => self.push(local, wanted, key, None, Effect::Remove),
-            Act::Edit(kind, edits, Concerns::Neither) => {
-                if wanted & Consumer::Effects as u32 != 0 {
-                    let change = self.change(wanted, key, None, Effect::Edit { kind, edits });
-                    local.notes.changes.push(&Change { effect_only: true, ..change });
-                }
-            }
-            Act::Edit(kind, edits, _) => self.push(local, wanted, key, None, Effect::Edit { kind, edits }),
-            Act::Expire(kind, elements) => self.push(local, wanted, key, None, Effect::Expire { kind, elements }),
+        } else if wanted & NOTED != 0 {
+            self.push(local, wanted, key, None, effect);
         }
     }
 
@@ -190,11 +205,17 @@ impl Shared {
         if wanted & COPY != 0 {
             self.consumers.copying.count_lost();
         }
-        if wanted & Consumer::Effects as u32 == 0 {
+        if wanted & ORDERED == 0 {
             return;
         }
         local.notes.unit.note_lost();
         let generation = if namespace == NO_NAMESPACE { 0 } else { self.consumers.generation(namespace) };
+        if wanted & LOG != 0 {
+            local.notes.unit.append(generation, &[], &Effect::Lost, false, None);
+        }
+        if wanted & Consumer::Effects as u32 == 0 {
+            return;
+        }
         let (effect, removal) = (Some(Effect::Lost), Some(RemovalReason::Damaged));
         local.notes.changes.push(&Change { namespace, generation, removal, effect, ..Change::default() });
     }
@@ -202,7 +223,7 @@ impl Shared {
     #[inline]
     fn note_removal(&self, local: &mut ThreadState, record: Record, header: Header, reason: RemovalReason) {
         let wanted = self.consumers.wanted();
-        if wanted & (NOTED | EVENTS | WAIT | COPY) != 0 {
+        if wanted & (NOTED | ORDERED | EVENTS | WAIT | COPY) != 0 {
             self.note_wanted(local, wanted, record, header, reason);
         }
     }
@@ -234,6 +255,10 @@ impl Shared {
         }
         if wanted & ORDERED != 0 {
             local.notes.unit.note(hash);
+        }
+        if wanted & LOG != 0 {
+            let contents = self.consumers.generation(namespace);
+            local.notes.unit.append(contents, bytes, &Effect::Remove, false, Some(reason));
         }
         if wanted & NOTED != 0 {
             self.push(local, wanted, &key, Some(reason), Effect::Remove);
@@ -371,9 +396,15 @@ impl Notes<'_> {
             "INV-CHANGE-1: a change belongs to a batch, which tells it at its end"
         );
         let consumers = &self.session.store.consumers;
+        if consumers.wanted() & ORDERED != 0 {
+            let unit = &mut self.session.local.notes.unit;
+            unit.note_databases();
+            if consumers.wanted() & LOG != 0 {
+                unit.append(consumers.generation(namespace), &[], &Effect::Database(db), false, None);
+            }
+        }
         if consumers.wanted() & Consumer::Effects as u32 != 0 {
             let (effect, generation) = (Some(Effect::Database(db)), consumers.generation(namespace));
-            self.session.local.notes.unit.note_databases();
             let change = Change { namespace, generation, effect, ..Change::default() };
             self.session.local.notes.changes.push(&change);
         }

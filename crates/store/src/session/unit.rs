@@ -2,7 +2,7 @@
 //!
 //! A unit that has changed something ends in one place, here: its changes are made, the latches of the keys that it has changed
 //! are still held, the session is inside its epoch, and nothing is left to do but to release them. That is the moment at which it
-//! takes its number in the order of units (`almandine_oplog::order`), for its effects and for the operation log.
+//! takes its number in the order of units (`almandine_oplog::order`), and is published in the operation log's rings.
 //!
 //! A verb that latches one key by itself is a unit, and so is what a lock plan holds until it is released. Work that is done alone
 //! is one unit until it lets the others go on, whatever it has latched meanwhile: no other session is inside, and the background
@@ -16,7 +16,7 @@ use crate::session::batch::Session;
 use crate::session::thread_state::ThreadState;
 use crate::shared::Shared;
 use almandine_base::step;
-use almandine_oplog::Asked;
+use almandine_oplog::{Asked, UnitHead};
 
 impl Session {
     /// See [`Shared::end_unit`].
@@ -66,10 +66,16 @@ impl Shared {
         let unit = &mut local.notes.unit;
         let used = local.held.keys(0, usize::MAX);
         let asked = Asked { changed: &unit.changed, used, after: unit.last, databases: unit.databases };
+        let log = self.consumers.log().filter(|_| unit.count != 0);
+        let place = log.map(|rings| (rings, rings.announce(local.thread, unit.entries.len())));
         step!(NumberUnderLatch, {
             unit.last = self.consumers.number(asked);
             local.notes.changes.end_unit(unit.last);
         });
+        if let Some((rings, place)) = place {
+            let head = UnitHead { number: unit.last, bytes: unit.entries.len() as u32, entries: unit.count };
+            rings.publish(local.thread, head, &unit.entries, place);
+        }
         unit.end();
     }
 

@@ -13,9 +13,9 @@ use crate::namespace::NAMESPACES;
 use crate::record::Kind;
 use crate::record::key::Key;
 use crate::shared::written::{self, SharedLine};
-use almandine_oplog::{Asked, Order};
-use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU32, Ordering, fence};
+use almandine_oplog::{Asked, Order, Rings};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
+use std::sync::{Arc, OnceLock};
 
 /// The consumers of changes, one bit for each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,6 +33,8 @@ pub enum Consumer {
     Events = 16,
     /// A copy of one moment: what is there before a change is saved for it ([`crate::Plan::begin_copy`]).
     Copy = 32,
+    /// The operation log: units of work are encoded and published in its rings.
+    Log = 64,
 }
 
 type UnderLatch = Box<dyn Fn(&Key<'_>) + Send + Sync>;
@@ -42,14 +44,20 @@ type Afterwards = Box<dyn Fn(&Changes) + Send + Sync>;
 
 /// What orders units of work. It exists from the first time that a consumer wants effects.
 struct Orders {
-    order: Order,
-    /// How often each namespace was emptied and became free.
-    generations: Box<[AtomicU32]>,
+    order: Arc<Order>,
+    /// What each namespace holds.
+    contents: Box<[AtomicU64]>,
+    /// What the next one holds that was emptied.
+    next_contents: AtomicU64,
 }
 
 impl Orders {
     fn new() -> Self {
-        Self { order: Order::default(), generations: (0..NAMESPACES).map(|_| AtomicU32::new(0)).collect() }
+        Self {
+            order: Arc::default(),
+            contents: (0..NAMESPACES as u64).map(AtomicU64::new).collect(),
+            next_contents: AtomicU64::new(NAMESPACES as u64),
+        }
     }
 }
 
@@ -58,6 +66,7 @@ impl Orders {
 pub(crate) struct Consumers {
     wanted: AtomicU32,
     orders: OnceLock<Orders>,
+    log: OnceLock<Arc<Rings>>,
     pub(crate) under_latch: OnceLock<UnderLatch>,
     pub(crate) awaited: OnceLock<Awaited>,
     pub(crate) lost: OnceLock<Lost>,
@@ -70,9 +79,10 @@ impl Consumers {
     /// Sets or clears a consumer's bit.
     pub(crate) fn want(&self, consumer: Consumer, wanted: bool) {
         if wanted {
-            if consumer == Consumer::Effects {
+            if matches!(consumer, Consumer::Effects | Consumer::Log) {
                 self.orders.get_or_init(Orders::new);
             }
+            debug_assert!(consumer != Consumer::Log || self.log().is_some(), "INV-ORDER-1: a unit has a ring to be published in");
             self.wanted.fetch_or(consumer as u32, Ordering::SeqCst);
         } else {
             self.wanted.fetch_and(!(consumer as u32), Ordering::SeqCst);
@@ -115,8 +125,7 @@ impl Consumers {
     /// A number that a namespace has for as long as it has these contents.
     pub(crate) fn generation(&self, namespace: u16) -> u64 {
         debug_assert_ne!(namespace, 0, "INV-NS-1: zero names no namespace");
-        let before = self.orders.get().map_or(0, |orders| orders.generations[usize::from(namespace)].load(Ordering::Relaxed));
-        u64::from(before) << 16 | u64::from(namespace)
+        self.orders.get().map_or(u64::from(namespace), |orders| orders.contents[usize::from(namespace)].load(Ordering::Relaxed))
     }
 
     /// Says that namespaces are empty and about to be used again.
@@ -124,8 +133,49 @@ impl Consumers {
         debug_assert!(!namespaces.contains(&0), "INV-NS-1: zero names no namespace");
         if let Some(orders) = self.orders.get() {
             namespaces.iter().for_each(|&namespace| {
-                orders.generations[usize::from(namespace)].fetch_add(1, Ordering::Relaxed);
+                let next = orders.next_contents.fetch_add(1, Ordering::Relaxed);
+                orders.contents[usize::from(namespace)].store(next, Ordering::Relaxed);
             });
         }
+    }
+}
+
+impl Consumers {
+    /// The order of units of work.
+    pub(crate) fn order(&self) -> Arc<Order> {
+        Arc::clone(&self.orders.get_or_init(Orders::new).order)
+    }
+
+    /// Whether there is an order.
+    pub(crate) fn has_order(&self) -> bool {
+        self.orders.get().is_some()
+    }
+
+    /// The rings of the operation log, from the first time on that there was one.
+    #[inline]
+    pub(crate) fn log(&self) -> Option<&Arc<Rings>> {
+        self.log.get()
+    }
+
+    /// Sets the rings of the operation log; false when there are some. What namespaces hold is numbered from `first` on.
+    pub(crate) fn set_log(&self, rings: &Arc<Rings>, first: u64) -> bool {
+        let orders = self.orders.get_or_init(Orders::new);
+        debug_assert!(first < u64::MAX >> 1, "INV-ORDER-1: contents have numbers of their own for as long as the log lives");
+        if self.log.set(Arc::clone(rings)).is_err() {
+            return false;
+        }
+        for (contents, number) in orders.contents.iter().zip(first..) {
+            contents.store(number, Ordering::Relaxed);
+        }
+        orders.next_contents.fetch_max(first + NAMESPACES as u64, Ordering::Relaxed);
+        true
+    }
+
+    /// Says what a namespace holds: what an earlier run has called so.
+    pub(crate) fn set_contents(&self, namespace: u16, contents: u64) {
+        debug_assert_ne!(namespace, 0, "INV-NS-1: zero names no namespace");
+        let orders = self.orders.get_or_init(Orders::new);
+        orders.contents[usize::from(namespace)].store(contents, Ordering::Relaxed);
+        orders.next_contents.fetch_max(contents + 1, Ordering::Relaxed);
     }
 }

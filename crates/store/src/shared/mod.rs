@@ -164,6 +164,13 @@ impl Shared {
         free.push(thread);
     }
 
+    /// The numbers that sessions have.
+    pub(crate) fn taken_threads(&self) -> Vec<usize> {
+        let free = self.threads.free.lock().unwrap_or_else(PoisonError::into_inner);
+        debug_assert!(free.len() <= self.threads.active_pages.len(), "INV-LATCH-1: a number is free or a session has it");
+        (0..self.threads.active_pages.len()).filter(|thread| !free.contains(thread)).collect()
+    }
+
     /// Lets go of a heap value, in the background if freeing it takes long.
     pub(crate) fn discard(&self, value: SharedValue) {
         self.background.garbage.discard(value);

@@ -98,7 +98,7 @@ impl ElementsMut<'_, '_> {
     #[inline]
     #[must_use]
     pub fn wants_edits(&self) -> bool {
-        self.entry.guard.store.consumers.wanted() & Consumer::Effects as u32 != 0
+        self.entry.guard.store.consumers.wanted() & (Consumer::Effects as u32 | Consumer::Log as u32) != 0
     }
 
     /// Says that the object has changed, which had this [`Occupied::next_due`] before. `edits` say what was done, in the words
