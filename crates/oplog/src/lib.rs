@@ -30,6 +30,6 @@ pub use entry::{Attributes, LogEntry, LogValue, NoEntry, Operation, Reason};
 pub use fault::Fault;
 pub use order::{Asked, Order};
 pub use ring::{NoRing, Ring, RingName};
-pub use rings::{Place, RingOptions, RingSource, Rings};
+pub use rings::{RingOptions, RingSource, Rings, UnitPlace};
 pub use source::{RingId, UnitSource};
 pub use unit::{UnitHead, epoch_of};

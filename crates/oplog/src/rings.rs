@@ -49,7 +49,7 @@ struct Beside {
 
 /// Where a unit is published.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum UnitPlace {
     /// In its thread's ring.
     InRing,
     /// In memory, because the ring has no room.
@@ -150,9 +150,9 @@ impl Rings {
     }
 
     /// Says, before a unit takes its number, how many bytes of entries it has. For its thread. Says where it is to be published.
-    pub fn announce(&self, thread: usize, bytes: usize) -> Place {
+    pub fn announce(&self, thread: usize, bytes: usize) -> UnitPlace {
         if self.rings[thread].get().is_some_and(|ring| ring.fits(bytes)) {
-            return Place::InRing;
+            return UnitPlace::InRing;
         }
         let _beside = self.beside();
         let next = self.order.epoch() + 1;
@@ -165,14 +165,14 @@ impl Rings {
         // The unit that is announced is published beside its ring: it keeps what is void so.
         self.beside_bytes.fetch_add(HEAD_BYTES + bytes, Ordering::SeqCst);
         self.order.begin_epoch();
-        Place::Beside
+        UnitPlace::Beside
     }
 
     /// Publishes a unit of a thread, which was [announced](Self::announce). What it has changed is still latched, and the memory
     /// epoch was not left since it took its number.
-    pub fn publish(&self, thread: usize, head: UnitHead, entries: &[u8], place: Place) {
+    pub fn publish(&self, thread: usize, head: UnitHead, entries: &[u8], place: UnitPlace) {
         match self.rings[thread].get() {
-            Some(ring) if place == Place::InRing => ring.publish(head, entries),
+            Some(ring) if place == UnitPlace::InRing => ring.publish(head, entries),
             _ => self.beside().push(Beside { ring: thread as u16, head, entries: entries.to_vec() }),
         }
     }
