@@ -4,7 +4,9 @@
 //! no pointer and may move between threads.
 
 /// A value of Lua.
+// A tag of a whole word: values are copied as two words, never in pieces that the processor has to put together again.
 #[derive(Clone, Copy, Debug, Default)]
+#[repr(u64)]
 pub enum LuaValue {
     /// `nil`
     #[default]

@@ -2,6 +2,9 @@
 //!
 //! Freed slots hold the type's default, so that a slot is an object at all times and needs no tag.
 
+/// Objects whose memory is kept for the next region.
+const SPARE: usize = 4096;
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Free,
@@ -98,6 +101,13 @@ impl<T: Default> Slab<T> {
         self.items.truncate(self.watermark);
         self.states.truncate(self.watermark);
         self.free.clear();
+        // A run that has made much does not leave its memory to the next ones.
+        let kept = self.watermark * 2 + SPARE;
+        if self.items.capacity() > kept * 2 {
+            self.items.shrink_to(kept);
+            self.states.shrink_to(kept);
+            self.free.shrink_to(SPARE);
+        }
     }
 }
 

@@ -8,6 +8,8 @@ use crate::value::StringRef;
 /// Longest string that is interned at once.
 const SHORT_MAX: usize = 40;
 const NONE: u32 = u32::MAX;
+/// Buckets that a region leaves to the next one at most, unless older strings need more.
+const BUCKETS_KEPT: usize = 8192;
 /// What an object costs beside its bytes.
 pub(super) const OVERHEAD: usize = size_of::<LuaString>() + 1;
 
@@ -134,7 +136,10 @@ impl Strings {
     }
 
     fn grow(&mut self) {
-        let size = self.buckets.len() * 2;
+        self.resize(self.buckets.len() * 2);
+    }
+
+    fn resize(&mut self, size: usize) {
         self.buckets.clear();
         self.buckets.resize(size, NONE);
         for index in 0..self.items.len() {
@@ -198,6 +203,10 @@ impl Strings {
             self.unlink(index);
         }
         self.items.cut();
+        if self.buckets.len() > BUCKETS_KEPT && self.buckets.len() > self.interned * 8 {
+            self.resize(BUCKETS_KEPT.max(self.interned.next_power_of_two()));
+            self.buckets.shrink_to_fit();
+        }
     }
 }
 

@@ -95,6 +95,10 @@ impl Code {
             }
         }
         self.length.set(self.watermark);
+        let (chunk, _) = Self::place(self.watermark);
+        for chunk in &mut self.chunks[chunk + 1..] {
+            chunk.take();
+        }
     }
 }
 

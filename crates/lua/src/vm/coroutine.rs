@@ -7,6 +7,9 @@ use super::host::Host;
 use super::state::{DEPTH_MAX, Fault, FrameKind, State, Status, Then};
 use crate::value::{LuaValue, ThreadRef};
 
+/// Values whose memory is kept between switches.
+const MOVED_KEPT: usize = 256;
+
 impl State {
     /// Makes `thread` the running coroutine.
     fn switch(&mut self, thread: ThreadRef) {
@@ -17,11 +20,20 @@ impl State {
         self.current = thread;
     }
 
-    /// Moves the upmost `count` values out of the stack.
+    /// Moves the upmost `count` values out of the stack, into memory that [`Self::keep_values`] gets back.
     fn pop_values(&mut self, count: usize) -> Vec<LuaValue> {
         let first = self.at.top - count;
         self.at.top = first;
-        self.at.stack[first..first + count].to_vec()
+        let mut values = std::mem::take(&mut self.moved);
+        values.extend_from_slice(&self.at.stack[first..first + count]);
+        values
+    }
+
+    fn keep_values(&mut self, mut values: Vec<LuaValue>) {
+        values.clear();
+        if values.capacity() <= MOVED_KEPT {
+            self.moved = values;
+        }
     }
 
     fn push_values(&mut self, values: &[LuaValue]) {
@@ -45,6 +57,7 @@ pub(crate) fn resume(state: &mut State, code: &Code, host: &mut dyn Host, thread
     state.at.resumer = Some(from);
     state.at.depth = depth;
     state.push_values(&values);
+    state.keep_values(values);
     // A coroutine that has yielded has the frame of the function that did so.
     let begun = if state.at.frames.is_empty() {
         call(state, code, host, (0, count), Then::Exit)
@@ -65,6 +78,7 @@ pub(crate) fn suspend(state: &mut State, code: &Code, count: usize) -> Result<()
     let values = state.pop_values(count);
     state.at.status = Status::Suspended;
     return_to_resumer(state, true, &values);
+    state.keep_values(values);
     Ok(())
 }
 

@@ -8,7 +8,7 @@ use super::code::Code;
 use super::error::run_error;
 use super::host::Host;
 use super::meta::{self, arithmetic_slow};
-use super::state::{Fault, FrameKind, State, Then};
+use super::state::{Fault, Frame, FrameKind, State, Then};
 use crate::heap::objects::Closure;
 use crate::instruction::{Arithmetic, Instruction, LIST_BATCH, Operand};
 use crate::number_operations::{arithmetic, modulo};
@@ -28,13 +28,15 @@ pub(crate) enum Exit {
 // The interpreter is one function, so that its state stays in registers of the processor.
 pub(crate) fn execute(state: &mut State, code: &Code, host: &mut dyn Host) -> Result<Exit, Fault> {
     'frame: loop {
-        let frame = state.frame();
+        // Field by field: a frame that was pushed just now is not read in larger pieces than it was written.
+        let frame = &state.at.frames[state.at.frames.len() - 1];
         if frame.kind != FrameKind::Lua {
             return Ok(Exit::Frame);
         }
         let loaded = code.get(frame.proto);
         let instructions = &*loaded.proto.code;
         let constants = &*loaded.constants;
+        let function = frame.function;
         let base = frame.base as usize;
         let mut pc = frame.pc as usize;
 
@@ -112,16 +114,16 @@ pub(crate) fn execute(state: &mut State, code: &Code, host: &mut dyn Host) -> Re
                 }
                 Instruction::LoadNil { a, b } => state.at.stack[base + usize::from(a)..=base + usize::from(b)].fill(LuaValue::Nil),
                 Instruction::GetUpvalue { a, b } => {
-                    let upvalue = state.heap.closure(running(state, base, frame.function)).upvalues[usize::from(b)];
+                    let upvalue = state.heap.closure(running(state, base, function)).upvalues[usize::from(b)];
                     register!(a) = state.upvalue(upvalue);
                 }
                 Instruction::SetUpvalue { a, b } => {
-                    let upvalue = state.heap.closure(running(state, base, frame.function)).upvalues[usize::from(b)];
+                    let upvalue = state.heap.closure(running(state, base, function)).upvalues[usize::from(b)];
                     let value = register!(a);
                     state.set_upvalue(upvalue, value);
                 }
                 Instruction::GetGlobal { a, k } => {
-                    let environment = state.heap.closure(running(state, base, frame.function)).environment;
+                    let environment = state.heap.closure(running(state, base, function)).environment;
                     let key = constants[k as usize];
                     let value = state.heap.table(environment).get(key);
                     if value.is_nil() {
@@ -132,7 +134,7 @@ pub(crate) fn execute(state: &mut State, code: &Code, host: &mut dyn Host) -> Re
                     }
                 }
                 Instruction::SetGlobal { a, k } => {
-                    let environment = state.heap.closure(running(state, base, frame.function)).environment;
+                    let environment = state.heap.closure(running(state, base, function)).environment;
                     let (key, value) = (constants[k as usize], register!(a));
                     if !state.heap.replace(environment, key, value) {
                         save!();
@@ -325,7 +327,12 @@ pub(crate) fn execute(state: &mut State, code: &Code, host: &mut dyn Host) -> Re
                     if !state.at.open.is_empty() {
                         state.close(base);
                     }
-                    state.at.frames.pop();
+                    if let Some(Frame { then: Then::Results(1), .. }) = state.at.frames.last() {
+                        state.at.stack[function as usize] = if count > 0 { state.at.stack[first] } else { LuaValue::Nil };
+                        state.at.frames.pop();
+                        continue 'frame;
+                    }
+                    let Some(frame) = state.at.frames.pop() else { return Ok(Exit::Frame) };
                     let after = deliver(state, code, host, frame, (first, count))?;
                     if after == After::Suspended {
                         return Ok(Exit::Suspended);
@@ -379,7 +386,7 @@ pub(crate) fn execute(state: &mut State, code: &Code, host: &mut dyn Host) -> Re
                 Instruction::Close { a } => state.close(base + usize::from(a)),
                 Instruction::Closure { a, prototype } => {
                     save!();
-                    let closure = close_over(state, code, base, frame.function, loaded.prototypes[prototype as usize]);
+                    let closure = close_over(state, code, base, function, loaded.prototypes[prototype as usize]);
                     register!(a) = LuaValue::Function(closure);
                     if state.heap.memory.is_due() {
                         meta::settle(state, code)?;
@@ -387,7 +394,7 @@ pub(crate) fn execute(state: &mut State, code: &Code, host: &mut dyn Host) -> Re
                 }
                 Instruction::Vararg { a, b } => {
                     let parameters = usize::from(loaded.proto.parameters);
-                    let first = frame.function as usize + 1 + parameters;
+                    let first = function as usize + 1 + parameters;
                     let given = base.saturating_sub(first);
                     let at = base + usize::from(a);
                     let wanted = if b == 0 { given } else { usize::from(b) - 1 };

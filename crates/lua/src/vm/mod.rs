@@ -203,6 +203,7 @@ impl Machine {
         at.top = 0;
         self.state.current = crate::value::ThreadRef(0);
         self.state.coroutines.clear();
+        self.state.coroutines.shrink_to(1024);
         self.state.coroutines.push(None);
     }
 
@@ -212,7 +213,11 @@ impl Machine {
         for key in std::mem::take(&mut self.run_globals) {
             self.state.heap.force(self.state.globals, key, LuaValue::Nil);
         }
-        self.state.at.stack.fill(LuaValue::Nil);
+        // What is left above the top is never read: functions begin with registers that are nil.
+        if self.state.at.stack.len() > self::state::STACK_START {
+            self.state.at.stack.truncate(self::state::STACK_START);
+            self.state.at.stack.shrink_to_fit();
+        }
         self.state.json = crate::json::JsonSettings::default();
         if self.state.heap.has_escaped() {
             meta::collect(&mut self.state, &self.code);

@@ -213,6 +213,8 @@ pub(crate) struct State {
     pub(crate) text: Vec<u8>,
     /// Results of host functions, kept for their memory.
     pub(crate) results: Vec<LuaValue>,
+    /// What is moved between coroutines, kept for its memory.
+    pub(crate) moved: Vec<LuaValue>,
     /// Seconds of processor time, as `os.clock` shows them.
     pub(crate) clock: f64,
     /// What `cjson` does, until the run ends.
@@ -241,6 +243,7 @@ impl State {
             roots: Vec::new(),
             text: Vec::new(),
             results: Vec::new(),
+            moved: Vec::new(),
             clock: 0.0,
             json: JsonSettings::default(),
         }
