@@ -4,6 +4,8 @@
 
 pub(crate) mod accessor;
 pub(crate) mod copying;
+#[cfg(test)]
+mod copying_tests;
 pub(crate) mod databases;
 pub(crate) mod destinations;
 pub(crate) mod dumping;
