@@ -1,7 +1,7 @@
 //! From files to a keyspace and back: snapshots, bases, and the redo of the operation log.
 //!
 //! **Is**: [`load`] (files of Redis into a keyspace), [`save`] (a keyspace into files of Redis), [`base`] (a copy of
-//! all keys that the log completes), `redo` (the units of the log).
+//! all keys that the log completes), [`redo`] (the units of the log).
 //! **Is not**: a place that knows clients or commands.
 //! **Invariants**: what is loaded is whole or refused; redo looks at no clock.
 //! **Start reading at**: [`load`], then [`put`]; [`save`].
@@ -13,4 +13,5 @@ pub mod base;
 mod durable;
 pub mod load;
 pub mod put;
+pub mod redo;
 pub mod save;

@@ -1,0 +1,197 @@
+//! Redo: the units of the log, done again on a keyspace that has its base, or on an empty one.
+//!
+//! Groups come in the order of the log. The units of a group are done in the order of their numbers, whatever rings they come
+//! from: that is the order in which they were done, as far as any of them could tell. Nothing is looked at but what entries
+//! say; what is past its time stays, until the server serves.
+//!
+//! Entries name *contents*, never a database. Here is which database consists of which contents; an entry on contents that no
+//! database consists of any more has nothing to change.
+
+use std::collections::HashMap;
+use std::fmt;
+
+use almandine_keyspace::{Accessor, Refusal};
+use almandine_oplog::entry::entries;
+use almandine_oplog::read::LogGroup;
+use almandine_oplog::{LogEntry, Operation, UnitHead, epoch_of};
+
+/// Entries of a batch.
+const ENTRIES_PER_BATCH: usize = 64;
+
+/// See the module.
+#[derive(Debug)]
+pub struct Redo {
+    /// What each database consists of.
+    databases: Vec<u64>,
+    /// The greatest contents that were named.
+    last_contents: u64,
+    /// Of keys that a base has: the number of the last unit that is in it.
+    based: HashMap<(u64, Box<[u8]>), u64>,
+    /// The greatest epoch in which an edit may lack its key, because the base was being made.
+    lacking_through: u64,
+    batch: usize,
+    done: Redone,
+}
+
+/// How much was done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Redone {
+    /// Units.
+    pub units: u64,
+    /// Entries that changed a key or a database.
+    pub entries: u64,
+    /// Entries that the base had, or whose contents are gone.
+    pub passed_over: u64,
+}
+
+/// Why a unit cannot be done again. The log is whole, so what is wrong was written so, or the server is another one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RedoFault {
+    /// A unit has bytes that are no entry that this version knows.
+    Unknown {
+        /// The number of the unit.
+        number: u64,
+    },
+    /// An entry does not go with what its key has.
+    Refused {
+        /// The number of the unit.
+        number: u64,
+        /// The key.
+        key: Vec<u8>,
+        /// How the keyspace put it.
+        refusal: Refusal,
+    },
+    /// There are fewer databases than the log has.
+    NoDatabase(u16),
+}
+
+impl fmt::Display for RedoFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unknown { number } => write!(f, "unit {number} of the log has an entry that this version does not know"),
+            Self::Refused { number, key, refusal } => {
+                let key = String::from_utf8_lossy(key);
+                write!(f, "unit {number} of the log does not go with what the key '{key}' has: {refusal:?}")
+            }
+            Self::NoDatabase(db) => write!(f, "the log has a database {db}: `databases` must be at least {}", u32::from(*db) + 1),
+        }
+    }
+}
+
+impl std::error::Error for RedoFault {}
+
+impl Redo {
+    /// Begins with what each database consists of: that of the base, or what a keyspace without a log has.
+    #[must_use]
+    pub fn new(databases: Vec<u64>) -> Self {
+        let last_contents = databases.iter().copied().max().unwrap_or(0);
+        Self { databases, last_contents, based: HashMap::new(), lacking_through: 0, batch: 0, done: Redone::default() }
+    }
+
+    /// The base has a key, with what was done to it by units up to a number. Of two copies of a key the greater number counts.
+    pub fn based(&mut self, contents: u64, key: &[u8], number: u64) {
+        let copied = self.based.entry((contents, key.into())).or_insert(number);
+        *copied = number.max(*copied);
+        self.last_contents = self.last_contents.max(contents);
+    }
+
+    /// The base was made in epochs up to this one.
+    pub fn complete_base(&mut self, through: u64) {
+        self.lacking_through = through;
+    }
+
+    /// What each database consists of now.
+    #[must_use]
+    pub fn databases(&self) -> &[u64] {
+        &self.databases
+    }
+
+    /// Contents that the log has never named.
+    #[must_use]
+    pub fn next_contents(&self) -> u64 {
+        self.last_contents + 1
+    }
+
+    /// How much was done.
+    #[must_use]
+    pub fn done(&self) -> Redone {
+        self.done
+    }
+
+    /// Does the units of the next group again. Outside of a batch.
+    ///
+    /// # Errors
+    /// When one cannot be done.
+    pub fn group(&mut self, accessor: &mut Accessor, group: &LogGroup<'_>) -> Result<(), RedoFault> {
+        let mut units: Vec<(u64, u64, u16, &[u8])> = Vec::new();
+        for slice in group.slices().filter_map(Result::ok) {
+            let mut rest = slice.units;
+            while let Some((head, unit, behind)) = UnitHead::split(rest) {
+                units.push((head.number, slice.run, slice.ring.0, unit));
+                rest = behind;
+            }
+        }
+        units.sort_unstable_by_key(|&(number, run, ring, _)| (number, run, ring));
+        accessor.begin_batch(0);
+        let done = units.into_iter().try_for_each(|(number, _, _, unit)| self.unit(accessor, number, unit));
+        accessor.end_batch();
+        self.batch = 0;
+        done
+    }
+
+    fn unit(&mut self, accessor: &mut Accessor, number: u64, unit: &[u8]) -> Result<(), RedoFault> {
+        for entry in entries(unit) {
+            let entry = entry.map_err(|_| RedoFault::Unknown { number })?;
+            let is_done = match entry.operation {
+                Operation::Database(db) => self.database(accessor, db, entry.contents)?,
+                // Its key is not known: what it was is in no base and no entry behind this.
+                Operation::Lost => false,
+                _ => self.key(accessor, number, &entry)?,
+            };
+            *(if is_done { &mut self.done.entries } else { &mut self.done.passed_over }) += 1;
+        }
+        self.done.units += 1;
+        Ok(())
+    }
+
+    /// A database consists of other contents: of those of another database, which it gives its own, or of new ones.
+    fn database(&mut self, accessor: &mut Accessor, db: u16, contents: u64) -> Result<bool, RedoFault> {
+        let at = usize::from(db);
+        let Some(&before) = self.databases.get(at) else { return Err(RedoFault::NoDatabase(db)) };
+        self.last_contents = self.last_contents.max(contents);
+        if before == contents {
+            return Ok(false);
+        }
+        match self.databases.iter().position(|&other| other == contents) {
+            Some(other) => {
+                self.databases.swap(at, other);
+                accessor.swap(db, u16::try_from(other).unwrap_or(u16::MAX));
+            }
+            None => {
+                self.databases[at] = contents;
+                accessor.flush(&[db]);
+            }
+        }
+        Ok(true)
+    }
+
+    fn key(&mut self, accessor: &mut Accessor, number: u64, entry: &LogEntry<'_>) -> Result<bool, RedoFault> {
+        self.last_contents = self.last_contents.max(entry.contents);
+        let Some(db) = self.databases.iter().position(|&contents| contents == entry.contents) else { return Ok(false) };
+        let is_in_base = !self.based.is_empty()
+            && self.based.get(&(entry.contents, entry.key.into()) as &(u64, Box<[u8]>)).is_some_and(|&copied| number <= copied);
+        if is_in_base {
+            return Ok(false);
+        }
+        self.batch += 1;
+        if self.batch.is_multiple_of(ENTRIES_PER_BATCH) {
+            accessor.end_batch();
+            accessor.begin_batch(0);
+        }
+        match accessor.writer(u16::try_from(db).unwrap_or(u16::MAX)).redo(entry) {
+            Ok(()) => Ok(true),
+            Err(_) if epoch_of(number) <= self.lacking_through => Ok(false),
+            Err(refusal) => Err(RedoFault::Refused { number, key: entry.key.to_vec(), refusal }),
+        }
+    }
+}
