@@ -16,6 +16,7 @@ pub mod group;
 pub mod manifest;
 pub mod order;
 pub mod read;
+pub mod remains;
 pub mod ring;
 pub mod rings;
 mod segment;

@@ -5,6 +5,7 @@
 //!       16 published      words that were ever written; stored by the thread behind each unit, with release
 //!       24 released       words that are in the files; stored by the writer
 //!       32 void from      the first commit epoch of which a unit lies elsewhere, in memory; 0: none
+//!       40 released epoch  all units up to it are in the files; stored by the writer, before *released*
 //!      512 body           units, each from a word on: the head's two words, then the entries, the last word filled with zeroes
 //! ```
 //!
@@ -24,6 +25,7 @@ const FORMAT: u64 = 1;
 const PUBLISHED: usize = 16;
 const RELEASED: usize = 24;
 const VOID_FROM: usize = 32;
+const RELEASED_EPOCH: usize = 40;
 const BODY: usize = 512;
 const HEAD_WORDS: usize = HEAD_BYTES / WORD;
 
@@ -223,8 +225,17 @@ impl Ring {
         Ok(position)
     }
 
-    /// Gives the room up to a position back. For the one that reads.
-    pub(crate) fn release(&self, position: u64) {
+    /// All units up to this commit epoch are in the files.
+    pub(crate) fn released_epoch(&self) -> u64 {
+        self.word(RELEASED_EPOCH).load(Ordering::Acquire)
+    }
+
+    /// Gives the room up to a position back, which has all units up to a commit epoch. For the one that reads.
+    pub(crate) fn release(&self, position: u64, through: u64) {
+        // Without units, no group says that the log has this epoch.
+        if position != self.word(RELEASED).load(Ordering::Relaxed) {
+            self.word(RELEASED_EPOCH).store(through, Ordering::Release);
+        }
         debug_assert!(position <= self.word(PUBLISHED).load(Ordering::Relaxed), "INV-ORDER-1: what is released was published");
         self.word(RELEASED).store(position, Ordering::Release);
     }
@@ -270,7 +281,7 @@ mod tests {
             assert_eq!(found[..], expected[..found.len()]);
             assert!(expected[found.len()..].iter().all(|(number, _)| epoch_of(*number) == epoch));
             expected.drain(..found.len());
-            ring.release(position);
+            ring.release(position, 1);
             assert!(position >= last && ring.has_room());
             last = position;
         }
@@ -289,7 +300,7 @@ mod tests {
         }
         assert!(!ring.fits(1000) && ring.fits(4096 - 4 * 1016 - 16));
         let mut out = Vec::new();
-        ring.release(ring.units(1, &mut out).unwrap());
+        ring.release(ring.units(1, &mut out).unwrap(), 1);
         assert_eq!((ring.pending_bytes(), split(&out).len()), (0, 4));
     }
 

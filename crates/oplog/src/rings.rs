@@ -277,7 +277,7 @@ impl UnitSource for RingSource {
         }
         for (ring, &position) in self.rings.rings.iter().zip(&self.positions) {
             if let Some(ring) = ring.get() {
-                ring.release(position);
+                ring.release(position, through);
             }
         }
         if self.rings.beside_bytes.load(Ordering::SeqCst) != 0 {
