@@ -22,6 +22,8 @@ pub struct Plan {
     pub left_out: Vec<Mutant>,
     /// How much virtual time the run may take.
     pub time_max_ns: u64,
+    /// All events are told in words, and not the last ones alone.
+    pub tells_all: bool,
 }
 
 /// How a run ended.
@@ -45,7 +47,7 @@ impl Plan {
     /// A plan of ten virtual minutes.
     #[must_use]
     pub fn new(seed: u64, schedule: Schedule) -> Self {
-        Self { seed, schedule, choices: None, left_out: Vec::new(), time_max_ns: 600_000_000_000 }
+        Self { seed, schedule, choices: None, left_out: Vec::new(), time_max_ns: 600_000_000_000, tells_all: false }
     }
 
     /// Leaves steps out.
@@ -90,6 +92,9 @@ pub fn run(plan: &Plan, start: impl FnOnce(&Arc<World>)) -> Outcome {
     let choices = plan.choices.clone().map_or_else(|| Choices::from_seed(plan.seed), Choices::from_record);
     World::enter(choices, plan.schedule.clone(), |world| {
         world.turn().leave_out(&plan.left_out);
+        if plan.tells_all {
+            turn::keep_all_events(world.turn());
+        }
         start(world);
         let ended = world.run(plan.time_max_ns);
         let turn = world.turn();

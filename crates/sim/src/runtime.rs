@@ -19,6 +19,8 @@ pub struct Simulated {
     server: NodeId,
     address: Address,
     next: Arc<AtomicU64>,
+    /// How long a client waits for an answer.
+    patience: Duration,
     /// The only operations that clients perform, and those that they came to.
     only: Arc<Option<BTreeSet<(usize, u64)>>>,
     asked: Arc<Mutex<Vec<(usize, u64)>>>,
@@ -28,7 +30,13 @@ impl Simulated {
     /// The server that listens on a node.
     #[must_use]
     pub fn new(server: NodeId, address: Address) -> Self {
-        Self { server, address, next: Arc::default(), only: Arc::default(), asked: Arc::default() }
+        Self { server, address, next: Arc::default(), patience: READ_TIMEOUT, only: Arc::default(), asked: Arc::default() }
+    }
+
+    /// Clients wait longer for an answer: under a schedule that gives some threads no more than what others leave.
+    #[must_use]
+    pub fn patient(self) -> Self {
+        Self { patience: 5 * READ_TIMEOUT, ..self }
     }
 
     /// Clients perform these operations only, each by the number of a client and its own.
@@ -80,8 +88,8 @@ impl Runtime for Simulated {
 
     fn open(&self) -> io::Result<Connection> {
         let client = world::connect(self.server, &self.address, Duration::from_secs(5))?;
-        client.set_read_timeout(Some(READ_TIMEOUT));
-        client.set_write_timeout(Some(READ_TIMEOUT));
+        client.set_read_timeout(Some(self.patience));
+        client.set_write_timeout(Some(self.patience));
         Ok(Connection(client))
     }
 

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use almandine_base::mutants::Mutant;
-use almandine_sim::proofs::{Proof, run};
+use almandine_sim::proofs::{Proof, repeats, run};
 use almandine_sim::run::quiet;
 use almandine_sim::scenario::{Medium, Scenario};
 use almandine_sim::shrink::shrink;
@@ -61,8 +61,7 @@ fn the_same_seed_gives_the_same_trace() {
     for (seed, proof) in (0..).zip(Proof::ALL) {
         let mut scenario = Scenario::of(proof, seed);
         scenario.millis = scenario.millis.min(50);
-        let (first, second) = (run(&scenario).outcome, run(&scenario).outcome);
-        assert!(first == second, "{} seed {seed} does not repeat:\n{first}\n\n{second}", proof.name());
+        repeats(&scenario).unwrap_or_else(|report| panic!("{} seed {seed}: {report}", proof.name()));
     }
 }
 

@@ -7,7 +7,7 @@ use std::fmt::Write;
 
 use super::choice::mix;
 
-/// Events that are kept.
+/// Events that are kept, unless a run asks for more.
 const KEPT: usize = 200;
 
 /// One event.
@@ -37,12 +37,20 @@ pub struct Counts {
 }
 
 /// See the module.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Trace {
     pub(super) counts: Counts,
     hash: u64,
     events: u64,
     last: VecDeque<Note>,
+    /// How many of the last events are kept.
+    pub(super) kept: usize,
+}
+
+impl Default for Trace {
+    fn default() -> Self {
+        Self { counts: Counts::default(), hash: 0, events: 0, last: VecDeque::new(), kept: KEPT }
+    }
 }
 
 impl Trace {
@@ -55,7 +63,7 @@ impl Trace {
         what.as_bytes().chunks(8).for_each(|bytes| add(word(bytes)));
         numbers.into_iter().for_each(add);
         self.events += 1;
-        if self.last.len() == KEPT {
+        if self.last.len() >= self.kept {
             self.last.pop_front();
         }
         self.last.push_back(note);

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use almandine_io::sim::turn::Policy;
 use almandine_testkit::{Client, Runtime};
 
 use crate::run::{self, Outcome, Plan};
@@ -150,8 +151,29 @@ impl Recorded {
 /// Runs a scenario in a world of its own. What it records is checked afterwards, for that takes real time.
 #[must_use]
 pub fn run(scenario: &Scenario) -> Recorded {
+    run_and_tell(scenario, false)
+}
+
+/// Runs a scenario twice: both runs must be the same to the last event.
+///
+/// # Errors
+/// The first events that are not.
+pub fn repeats(scenario: &Scenario) -> Result<(), String> {
+    let all = || run_and_tell(scenario, true).outcome;
+    let (first, second) = (all(), all());
+    if first == second {
+        return Ok(());
+    }
+    let (first, second): (Vec<&str>, Vec<&str>) = (first.last.lines().collect(), second.last.lines().collect());
+    let same = first.iter().zip(&second).take_while(|(one, other)| one == other).count();
+    let around = |lines: &[&str]| lines[same.saturating_sub(8)..lines.len().min(same + 3)].join("\n");
+    Err(format!("event {same} does not repeat:\n{}\n\n{}", around(&first), around(&second)))
+}
+
+fn run_and_tell(scenario: &Scenario, tells_all: bool) -> Recorded {
     let recorded: Arc<Mutex<Option<Check>>> = Arc::default();
-    let plan = Plan { choices: scenario.choices.clone(), ..Plan::new(scenario.seed, scenario.schedule.clone()) };
+    let choices = scenario.choices.clone();
+    let plan = Plan { choices, tells_all, ..Plan::new(scenario.seed, scenario.schedule.clone()) };
     let (mut medium, mut operations) = (None, Arc::default());
     let outcome = run::run(&plan.without(&scenario.left_out), |world| {
         world.net().set_options(scenario.net());
@@ -164,6 +186,7 @@ pub fn run(scenario: &Scenario) -> Recorded {
         }
         let (scenario, slot) = (scenario.clone(), Arc::clone(&recorded));
         let simulated = Simulated::new(node, server::address()).only(scenario.only.clone());
+        let simulated = if matches!(scenario.schedule.policy, Policy::Pct { .. }) { simulated.patient() } else { simulated };
         operations = simulated.operations();
         let drive = move || {
             let mut control = reach(&simulated);

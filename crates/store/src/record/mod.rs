@@ -419,6 +419,13 @@ impl Record {
         target.set_header(copied);
     }
 
+    /// Words between the value of a record that is no copy and its optional words. They hold what an earlier record left there.
+    pub(crate) fn slack(header: Header) -> std::ops::Range<usize> {
+        debug_assert!(!header.has(Header::CACHED), "a copy has the address of its original there");
+        let words = if header.has(Header::HEAP_VALUE) { 1 } else { header.value_len().div_ceil(WORD) };
+        header.value_word() + words..header.units() - header.optional_words()
+    }
+
     /// Words that a copy needs: the record without its slack, plus or minus the word for the original's address.
     pub(crate) fn packed_units(header: Header, cached: bool) -> usize {
         debug_assert_ne!(header.units(), 0, "INV-LOG-2: there is a record");

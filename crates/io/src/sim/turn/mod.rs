@@ -290,7 +290,7 @@ impl Turn {
         (state.trace.hash(), state.trace.events())
     }
 
-    /// The last 200 events in words.
+    /// The last events in words.
     #[must_use]
     pub fn trace_words(&self) -> String {
         let state = self.lock();
@@ -548,6 +548,11 @@ pub fn point(point: Point) {
         drop(state);
         turn.switch(thread);
     }
+}
+
+/// Has [`Turn::trace_words`] tell all events from now on, and not the last ones alone.
+pub fn keep_all_events(turn: &Turn) {
+    turn.lock().trace.kept = usize::MAX;
 }
 
 /// Something has happened in a simulated thread.

@@ -80,6 +80,10 @@ fn copy(session: &mut Session, page: u64, image: &mut Buffer, contents: &mut Con
         for (target, word) in image[(at + 1) * WORD..end * WORD].chunks_exact_mut(WORD).zip(&words[at + 1..end]) {
             target.copy_from_slice(&word.load(Ordering::Relaxed).to_ne_bytes());
         }
+        if !header.has(Header::CACHED) {
+            let slack = Record::slack(header);
+            image[(at + slack.start).min(end) * WORD..(at + slack.end).min(end) * WORD].fill(0);
+        }
         // Records of dropped namespaces too: until they are swept the index points to them.
         if header.has(Header::HEAP_VALUE) || header.has(Header::HEAP_KEY) {
             match take_heavy(&store, page, at, header, &words[at]) {
@@ -116,8 +120,8 @@ fn count(contents: &mut Contents, header: Header, words: u32) {
     };
 }
 
-/// Leaves out what stood behind the header of a dead record: of what was removed, and of addresses in this process, nothing reaches
-/// the device.
+/// Leaves out what stands behind the header of a dead record: of what was removed, and of addresses in this process, nothing
+/// reaches the device.
 fn forget(image: &mut Buffer, at: usize, end: usize) {
     image[(at + 1) * WORD..end * WORD].fill(0);
 }
