@@ -92,6 +92,8 @@ table! {
     NumberUnderLatch,
     /// Units of work: asking for the numbers of the units before that changed the same keys.
     AskStripes,
+    /// Cuts of the operation log: waiting for the threads that may have a number and have published nothing.
+    DrainBeforeClose,
     /// Effects: noting a change of the expiry.
     NoteExpiry,
     /// Effects: keeping those of a unit of work together.

@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock, PoisonError};
 
+use almandine_base::step;
 use almandine_epoch::Epoch;
 use almandine_io::mapping::{self, SharedMapping};
 use almandine_io::sync::{Mutex, MutexGuard};
@@ -255,7 +256,7 @@ impl UnitSource for RingSource {
     }
 
     fn closed_epoch(&mut self) -> u64 {
-        let safe = self.rings.epoch.safe();
+        let safe = step!(DrainBeforeClose, self.rings.epoch.safe(), else u64::MAX);
         while let Some((ended, _)) = self.ended.pop_front_if(|(_, over)| *over <= safe) {
             self.closed = ended;
         }
@@ -336,10 +337,14 @@ mod tests {
         (Rings::new(options, 4, Arc::clone(&order), Arc::clone(&epoch)), order, epoch)
     }
 
-    fn publish(rings: &Rings, order: &Order, thread: usize, hash: u64, entries: &[u8]) -> u64 {
-        let place = rings.announce(thread, entries.len());
+    fn publish(rings: &Rings, order: &Order, own: usize, hash: u64, entries: &[u8]) -> u64 {
+        let place = rings.announce(own, entries.len());
         let number = order.take(Asked { changed: &[hash << 32], ..Asked::default() });
-        rings.publish(thread, UnitHead { number, bytes: entries.len() as u32, entries: 1 }, entries, place);
+        if number.is_multiple_of(16) {
+            // Others meet a thread that has a number and has published nothing.
+            thread::yield_now();
+        }
+        rings.publish(own, UnitHead { number, bytes: entries.len() as u32, entries: 1 }, entries, place);
         number
     }
 
@@ -450,7 +455,7 @@ mod tests {
                 })
             })
             .collect();
-        let (mut source, mut seen, mut written) = (rings.source(), [0; KEYS as usize], 0);
+        let (mut source, mut seen, mut written, mut before) = (rings.source(), [0; KEYS as usize], 0, 0);
         while written < 3 * UNITS {
             source.raise_epoch();
             let through = source.closed_epoch();
@@ -463,13 +468,32 @@ mod tests {
                 }
             });
             cut.sort_unstable();
-            for (_, _, key, count) in cut {
+            for (number, _, key, count) in cut {
+                assert!(epoch_of(number) > before, "the cut through {before} has left a unit out");
                 seen[key as usize] += 1;
                 assert_eq!(seen[key as usize], count, "the cut has the units of key {key} in order and none is missing");
                 written += 1;
             }
             source.release(through);
+            before = through;
         }
         threads.into_iter().for_each(|thread| thread.join().unwrap());
+    }
+
+    /// The control: processes that leave a step out fail.
+    #[cfg(feature = "mutants")]
+    #[test]
+    fn mutants_are_noticed() {
+        for mutant in ["AskStripes", "DrainBeforeClose"] {
+            let found = (0..20).any(|_| {
+                let output = std::process::Command::new(std::env::current_exe().unwrap())
+                    .args(["--exact", "rings::tests::cuts_beside_threads_are_prefixes_of_each_key"])
+                    .env("ALMANDINE_MUTANT", mutant)
+                    .output()
+                    .unwrap();
+                !output.status.success()
+            });
+            assert!(found, "{mutant} is not noticed");
+        }
     }
 }

@@ -4,6 +4,7 @@
 //! the latches of what it has changed are released. The rings are made for the threads that there are, and for each session that
 //! is opened later; they stay for as long as the store does.
 
+use crate::session::Notes;
 use crate::shared::consumers::Consumer;
 use crate::store::Store;
 use almandine_oplog::{Order, RingOptions, RingSource, Rings};
@@ -37,6 +38,9 @@ impl OperationLog<'_> {
         if !inner.consumers.set_log(&rings, first_contents) {
             return Err(io::ErrorKind::AlreadyExists.into());
         }
+        // Writers that find their rings full wait as for a device that is behind.
+        let waiting = Arc::downgrade(inner);
+        rings.on_room(move || waiting.upgrade().into_iter().for_each(|inner| inner.end_stall()));
         // Sessions that are opened from now on make their rings themselves.
         inner.taken_threads().into_iter().try_for_each(|thread| rings.open(thread))?;
         Ok(rings.source())
@@ -76,5 +80,74 @@ impl OperationLog<'_> {
     /// Says that a namespace holds what an earlier run has called so. Before the log is turned on.
     pub fn adopt(self, namespace: u16, contents: u64) {
         self.store.inner.consumers.set_contents(namespace, contents);
+    }
+}
+
+impl Notes<'_> {
+    /// Whether a batch that writes should wait, because its units of work may find no room in this session's ring;
+    /// [`crate::Listeners::on_stall_end`] tells when not any more.
+    #[inline]
+    #[must_use]
+    pub fn lacks_log_room(&self) -> bool {
+        let (consumers, thread) = (&self.session.store.consumers, self.session.local.thread);
+        consumers.wanted() & Consumer::Log as u32 != 0 && consumers.log().is_some_and(|rings| !rings.has_room(thread))
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use crate::session::Session;
+    use crate::{Options, Put};
+    use almandine_oplog::UnitSource;
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    fn options(bytes: usize) -> RingOptions {
+        RingOptions { directory: None, bytes, log: 1, run: 1, boot: 1, first_epoch: 3 }
+    }
+
+    /// INV-ORDER-1.
+    #[test]
+    fn units_are_published_while_the_log_is_on_and_a_full_ring_is_told() {
+        let store = Store::open(Options { background: false, ..Options::default() }).unwrap();
+        let ended = Arc::new(AtomicU64::new(0));
+        let counted = Arc::clone(&ended);
+        store.listeners().on_stall_end(move || {
+            counted.fetch_add(1, Ordering::Relaxed);
+        });
+        let namespace = store.allocate_namespace().unwrap();
+        let mut session = store.session().unwrap();
+        let set = |session: &mut Session, bytes: usize| {
+            session.enter(0);
+            let key = session.key(namespace, b"key");
+            session.upsert(key, &vec![b'v'; bytes], Put::default()).unwrap();
+            session.leave();
+        };
+        assert!(store.operation_log().turn(true).is_err(), "there are no rings");
+        let mut source = store.operation_log().install(options(4096), 1 << 20).unwrap();
+        assert!(store.operation_log().install(options(4096), 0).is_err(), "there are rings");
+        assert_eq!(store.operation_log().contents(namespace), (1 << 20) + u64::from(namespace));
+        set(&mut session, 10);
+        assert_eq!(source.pending_bytes(), 0, "the log is off");
+        store.operation_log().turn(true).unwrap();
+        while !session.notes().lacks_log_room() {
+            set(&mut session, 500);
+        }
+        let mut other = store.session().unwrap();
+        assert!(!other.notes().lacks_log_room(), "it has a ring of its own");
+        set(&mut other, 100);
+        source.raise_epoch();
+        let through = source.closed_epoch();
+        let mut rings = 0;
+        source.units(through, &mut |_, units| {
+            assert!(!units.is_empty());
+            rings += 1;
+        });
+        source.release(through);
+        assert_eq!((rings, source.pending_bytes(), ended.load(Ordering::Relaxed)), (2, 0, 1));
+        assert!(!session.notes().lacks_log_room());
+        store.operation_log().turn(false).unwrap();
+        set(&mut session, 10);
+        assert_eq!(source.pending_bytes(), 0);
     }
 }

@@ -75,6 +75,14 @@ impl ChangeFeed<'_> {
         self.accessor.session.notes().has_changes()
     }
 
+    /// Whether commands that write should wait, because the operation log may have no room for what they do; as long as
+    /// [`Keyspace::is_stalled`] would have them wait.
+    #[inline]
+    #[must_use]
+    pub fn lacks_log_room(&mut self) -> bool {
+        self.accessor.session.notes().lacks_log_room()
+    }
+
     /// Takes the changes that this accessor has made in its batch, in their order, and the removals that it came upon.
     pub fn drain(&mut self, mut each: impl FnMut(ChangedKey<'_>)) {
         let namespaces = &self.accessor.keyspace.namespaces;

@@ -100,7 +100,7 @@ impl WorkerService {
         runner.timing.begin(start_ns);
         let Self { worker, batch, .. } = self;
         let received = Received { batch, input };
-        let executed = if worker.runner.accessor.cold().is_possible() || worker.runner.context.instance.keyspace.is_stalled() {
+        let executed = if worker.runner.accessor.cold().is_possible() || worker.is_stalled() {
             worker.execute_cold_batch(connection, received, out)
         } else {
             let executed = worker.execute_batch(connection, received, out, 0);

@@ -17,10 +17,17 @@ const FRUITLESS_MAX: u32 = 1000;
 const ROOM_MADE_MAX: u32 = 64;
 
 impl Worker {
+    /// Whether commands that write should wait: because the device, or compaction in memory, is slower than they are, or because
+    /// the operation log may have no room for what they do.
+    #[inline]
+    pub(crate) fn is_stalled(&mut self) -> bool {
+        self.runner.context.instance.keyspace.is_stalled() || self.runner.accessor.changes().lacks_log_room()
+    }
+
     /// Runs the batch while records may be on the device.
     #[cold]
     pub(crate) fn execute_cold_batch(&mut self, connection: &mut Connection, received: Received<'_>, out: &mut Output) -> Executed {
-        if self.runner.context.instance.keyspace.is_stalled() && self.writes(received) {
+        if self.is_stalled() && self.writes(received) {
             self.reads.stalled.push(connection.id);
             return Executed { commands: 0, end: BatchEnd::Awaits };
         }

@@ -317,7 +317,7 @@ impl Session {
 
 /// What the session has noted: changes, events, and records past their time that reads have met.
 pub struct Notes<'s> {
-    session: &'s mut Session,
+    pub(crate) session: &'s mut Session,
 }
 
 impl Notes<'_> {

@@ -92,6 +92,14 @@ impl Shared {
         }
     }
 
+    /// Lets writers go on that have waited, for whatever reason; those that have to wait on will do so.
+    pub(crate) fn end_stall(&self) {
+        match &self.tier {
+            Some(tier) => tier.tell_room(),
+            None => self.budget.stall.on_end.get().into_iter().for_each(|call| call()),
+        }
+    }
+
     /// Lets writers wait from the next batch on if too much is in memory. Called with each new chunk.
     pub(crate) fn stall_above_ceiling(&self) {
         if self.tier.is_some() {
