@@ -26,7 +26,7 @@ const PING: Command = Command {
         summary: "Returns the server's liveliness response.",
         group: Group::Connection,
         args: &[Arg::value("message").optional()],
-        traits: Traits { fast: true, subscribed: true, ..Traits::NONE },
+        traits: Traits { fast: true, subscribed: true, health: true, ..Traits::NONE },
         tips: &["request_policy:all_shards", "response_policy:all_succeeded"],
         ..CommandSpec::BLANK
     },

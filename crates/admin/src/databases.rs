@@ -4,9 +4,10 @@
 use almandine_command_spec::{Arg, Category, CommandSpec, Group, Traits};
 use almandine_datatypes::number::parse_i64;
 use almandine_handler::{AdminCall, Command, CommandError, Handler, Outcome, ReadCall, Word, errors, tracking};
+use almandine_instance::SaveTask;
 use almandine_resp::Args;
 
-use crate::operators::caller;
+use crate::operators::{caller, outside_epoch};
 
 pub(super) const COMMANDS: &[&Command] = &[&DBSIZE, &FLUSHDB, &FLUSHALL, &SWAPDB];
 
@@ -71,10 +72,29 @@ const FLUSHALL: Command = Command {
         let dbs: Vec<u16> = (0..call.context.instance.keyspace.databases() as u16).collect();
         call.accessor.flush(&dbs);
         tracking::emptied(call.client, &call.context.instance);
+        save_emptied(call);
         call.reply.ok();
         Ok(())
     }),
 };
+
+/// Behind FLUSHALL: a snapshot of what there was ends, and with save points the empty state is saved, so that a restart does not
+/// bring the keys back.
+fn save_emptied(call: &mut AdminCall<'_>) {
+    let instance = &call.context.instance;
+    instance.persistence.saves.cancel();
+    if call.context.settings().persistence.save_points.is_empty() {
+        return;
+    }
+    // A worker that keeps the others out cannot wait for the thread that saves: in a transaction, or while clients are to be
+    // served.
+    if !call.reply.out.may_stream() || call.accessor.serving().has_ready() {
+        let _ = instance.persistence.saves.begin();
+        return;
+    }
+    // A failure is in the log, and the changes stay unsaved.
+    outside_epoch(call, |instance| _ = instance.persistence.saves.run(SaveTask::Foreground));
+}
 
 /// Both modes do the same: the keys are gone at once, their memory is freed in the background.
 fn check_mode(args: Args<'_>) -> Outcome {

@@ -121,8 +121,8 @@ const SUBCOMMANDS: &[Subcommand] = &[
     subcommand("QUICKLIST-PACKED-THRESHOLD", "<size>", "Does nothing: accepted for scripts.", 1..=1, accept),
     subcommand(
         "RELOAD",
-        "[MERGE] [NOFLUSH]",
-        "Writes each value as a snapshot file would have it, and reads it again.",
+        "[NOSAVE] [NOFLUSH] [MERGE]",
+        "Saves all data, drops it, and loads it from the snapshot.",
         0..=ANY,
         reload::reload,
     ),

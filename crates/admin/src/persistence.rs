@@ -1,9 +1,10 @@
-//! SAVE, BGSAVE, BGREWRITEAOF, LASTSAVE. Data is in memory only, so the first three refuse rather than pretend.
+//! SAVE, BGSAVE, BGREWRITEAOF, LASTSAVE. A thread of the server writes the snapshots.
 
 use almandine_command_spec::{Arg, Category, CommandSpec, Group, Traits};
-use almandine_handler::{Command, CommandError, Handler, Word, errors};
+use almandine_handler::{AdminCall, Command, CommandError, Handler, Outcome, Word, errors};
+use almandine_instance::{Cancelled, SaveRefused, SaveTask};
 
-use crate::operators::FOR_OPERATORS;
+use crate::operators::{FOR_OPERATORS, outside_epoch};
 
 pub(super) const COMMANDS: &[&Command] = &[&SAVE, &BGSAVE, &BGREWRITEAOF, &LASTSAVE];
 
@@ -19,11 +20,20 @@ const SAVE: Command = Command {
         traits: Traits { no_multi: true, ..TRAITS },
         ..CommandSpec::BLANK
     },
-    run: Handler::Admin(|_| Err(errors::not_supported_yet("SAVE", IN_MEMORY).into())),
+    run: Handler::Admin(save),
 };
 
-/// Why nothing is saved.
-const IN_MEMORY: &str = "data is in memory only";
+/// The connections of the client's worker wait with it; in Redis all do.
+fn save(call: &mut AdminCall<'_>) -> Outcome {
+    let mut saved = Ok(());
+    outside_epoch(call, |instance| saved = instance.persistence.saves.run(SaveTask::Foreground));
+    saved.map_err(|refused| match refused {
+        SaveRefused::Running => errors::server::SAVE_RUNS,
+        SaveRefused::Failed => errors::server::SAVE_FAILED,
+    })?;
+    call.reply.ok();
+    Ok(())
+}
 
 const BGSAVE: Command = Command {
     spec: CommandSpec {
@@ -31,17 +41,38 @@ const BGSAVE: Command = Command {
         id: 448,
         summary: "Asynchronously saves the database(s) to disk.",
         group: Group::Server,
-        args: &[Arg::pure_token("schedule", "SCHEDULE").optional().since("3.2.2")],
+        args: &[Arg::one_of(
+            "operation",
+            &[Arg::pure_token("schedule", "SCHEDULE").since("3.2.2"), Arg::pure_token("cancel", "CANCEL").since("8.1.0")],
+        )
+        .optional()],
         traits: TRAITS,
-        history: &[("3.2.2", "Added the `SCHEDULE` option.")],
+        history: &[("3.2.2", "Added the `SCHEDULE` option."), ("8.1.0", "Added the `CANCEL` option.")],
         ..CommandSpec::BLANK
     },
-    run: Handler::Admin(|call| match (call.args.len(), call.args.get(1).map(Word)) {
-        (1, _) => Err(errors::not_supported_yet("BGSAVE", IN_MEMORY).into()),
-        (2, Some(word)) if word.is("SCHEDULE") => Err(errors::not_supported_yet("BGSAVE", IN_MEMORY).into()),
-        _ => Err(CommandError::Syntax.into()),
-    }),
+    run: Handler::Admin(bgsave),
 };
+
+/// What others write until the thread has begun is in the snapshot, too. There is no other copy to wait for, so SCHEDULE is the
+/// same.
+fn bgsave(call: &mut AdminCall<'_>) -> Outcome {
+    let saves = &call.context.instance.persistence.saves;
+    match (call.args.len(), call.args.get(1).map(Word)) {
+        (1, _) => {}
+        (2, Some(word)) if word.is("SCHEDULE") => {}
+        (2, Some(word)) if word.is("CANCEL") => {
+            if saves.cancel() == Cancelled::None {
+                return Err(errors::server::NO_SAVE.into());
+            }
+            call.reply.simple("Background saving cancelled");
+            return Ok(());
+        }
+        _ => return Err(CommandError::Syntax.into()),
+    }
+    saves.begin().map_err(|_| errors::server::SAVE_RUNS)?;
+    call.reply.simple("Background saving started");
+    Ok(())
+}
 
 const BGREWRITEAOF: Command = Command {
     spec: CommandSpec {
@@ -52,7 +83,7 @@ const BGREWRITEAOF: Command = Command {
         traits: TRAITS,
         ..CommandSpec::BLANK
     },
-    run: Handler::Admin(|_| Err(errors::not_supported_yet("BGREWRITEAOF", IN_MEMORY).into())),
+    run: Handler::Admin(|_| Err(errors::not_supported_yet("BGREWRITEAOF", "there is no append-only file").into())),
 };
 
 const LASTSAVE: Command = Command {
@@ -68,7 +99,7 @@ const LASTSAVE: Command = Command {
     },
     // As in Redis, the start counts as a save.
     run: Handler::Read(|call| {
-        call.reply.integer(call.context.instance.run.started_ms / 1000);
+        call.reply.integer(call.context.instance.persistence.saves.figures().last_s);
         Ok(())
     }),
 };

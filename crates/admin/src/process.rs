@@ -6,7 +6,7 @@ use almandine_instance::ShutdownRequest;
 use almandine_io::clock;
 use almandine_resp::Args;
 
-use crate::operators::FOR_OPERATORS;
+use crate::operators::{FOR_OPERATORS, outside_epoch};
 
 pub(super) const COMMANDS: &[&Command] = &[&TIME, &SHUTDOWN, &MONITOR];
 
@@ -49,7 +49,8 @@ const SHUTDOWN: Command = Command {
     run: Handler::Admin(shutdown),
 };
 
-/// Ends the process. There is no answer: the connection closes with it, and what the client has sent behind is not run.
+/// Ends the process, once the data is saved that is to be. There is no answer then: the connection closes with it, and what the
+/// client has sent behind is not run.
 fn shutdown(call: &mut AdminCall<'_>) -> Outcome {
     let Some(request) = parse_shutdown(call.args)? else {
         // One that has begun waits for nothing: only a signal that is held can be withdrawn.
@@ -60,13 +61,16 @@ fn shutdown(call: &mut AdminCall<'_>) -> Outcome {
         call.reply.ok();
         return Ok(());
     };
-    if request.save == Some(true) && !request.force {
-        tracing::warn!("SHUTDOWN SAVE is refused: this version cannot save data.");
+    tracing::warn!("User requested shutdown...");
+    let mut granted = false;
+    outside_epoch(call, |instance| {
+        instance.persistence.saves.cancel();
+        granted = instance.shutdown.ask(request);
+    });
+    if !granted {
         return Err(errors::server::SHUTDOWN_FAILED.into());
     }
-    tracing::warn!("User requested shutdown...");
     call.client.closing = true;
-    call.context.instance.shutdown.request(request);
     Ok(())
 }
 

@@ -49,6 +49,7 @@ traits! {
     element "" "The argument behind the key names an element of the collection there: it is fetched ahead."
     element_pair "" "As element, and the argument behind that names another one."
     element_last "" "The last argument names an element of the collection: it is fetched ahead."
+    health "" "Asks whether all is well: refused like a write while snapshots fail."
     not_queued "" "Runs at once inside a transaction, too."
     executes "" "Executes the commands that the client has queued."
     system "" "Internal: for other servers and developers, not for applications."

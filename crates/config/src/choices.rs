@@ -64,6 +64,8 @@ choices! {
     CommitTier { Directory "directory", ObjectStore "object-store" }
     /// As of which version of Redis OBJECT ENCODING names lists and sets.
     EncodingNames { Before72 "7.0", Since72 "7.2" }
+    /// The version of the snapshots that are written.
+    SnapshotVersion { Redis10 "10", Redis11 "11", Redis12 "12", Valkey80 "valkey-80" }
     /// Whether payloads of versions that are not known are refused.
     VersionCheck { Strict "strict", Relaxed "relaxed" }
     /// How connections are read and written.

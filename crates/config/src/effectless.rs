@@ -16,16 +16,18 @@ const fn because(text: &'static str, parameters: &'static [&'static str]) -> Rea
 /// The reasons, those that will go with a later version first.
 #[rustfmt::skip]
 pub(crate) const REASONS: &[Reason] = &[
-    because("There are no snapshots and no append-only file yet; the check and the start warn of `save`, and `appendonly yes` \
-             is refused.", &[
-        "save", "rdbcompression", "rdb-del-sync-files", "rdb-save-incremental-fsync",
-        "rdb-key-save-delay", "stop-writes-on-bgsave-error", "appendonly", "appendfilename", "appenddirname", "appendfsync",
+    because("A snapshot is always made durable as it is written, and no thread is bound to processors for it.", &[
+        "rdb-save-incremental-fsync", "bgsave_cpulist",
+    ]),
+    because("There is no append-only file yet; `appendonly yes` is refused.", &[
+        "appendonly", "appendfilename", "appenddirname", "appendfsync",
         "no-appendfsync-on-rewrite", "auto-aof-rewrite-percentage", "auto-aof-rewrite-min-size", "aof-load-truncated",
         "aof-use-rdb-preamble", "aof-timestamp-enabled", "aof-rewrite-incremental-fsync", "aof-disable-auto-gc",
         "aof-load-corrupt-tail-max-size", "loading-process-events-interval-bytes", "aof_rewrite_cpulist",
-        "bgsave_cpulist", "import-mode",
+        "import-mode",
     ]),
     because("There is no replication yet; `replicaof` and `min-replicas-to-write` are refused.", &[
+        "rdb-del-sync-files",
         "replicaof", "masteruser", "masterauth", "replica-serve-stale-data", "replica-read-only", "replica-ignore-maxmemory",
         "replica-lazy-flush", "replica-priority", "replica-announced", "replica-announce-ip", "replica-announce-port",
         "replica-ignore-disk-write-errors", "propagation-error-behavior", "repl-timeout", "repl-ping-replica-period",
@@ -77,9 +79,6 @@ pub(crate) const REASONS: &[Reason] = &[
     because("It is always so: payloads are checked in depth, keys and values are not logged, the identity is that of Redis, \
              strings are compared by their bytes (other locales are refused), a page of the log has 2 MiB.", &[
         "sanitize-dump-payload", "hide-user-data-from-log", "extended-redis-compatibility", "locale-collate", "log-page-size",
-    ]),
-    because("A shutdown saves nothing and waits for no replica, so these change nothing; `save` is refused.", &[
-        "shutdown-on-sigint", "shutdown-on-sigterm",
     ]),
     because("For developers of Redis and Valkey, or for warnings that there are none of here.", &[
         "crash-memcheck-enabled", "watchdog-period", "enable-debug-assert", "ignore-warnings", "hash-seed",

@@ -26,7 +26,7 @@ mod suggest;
 pub mod words;
 
 pub use config::{Config, SetError, Snapshot};
-pub use load::{LoadError, NO_SNAPSHOTS, Report, Startup};
+pub use load::{LoadError, Report, Startup};
 pub use parameter::Parameter;
 pub use rewrite::Stated;
 pub use settings::Settings;

@@ -25,10 +25,6 @@ const FORGOTTEN: [&str; 3] = ["list-max-ziplist-entries", "list-max-ziplist-valu
 /// Deepest nesting of `include`.
 const INCLUDE_DEPTH_MAX: usize = 16;
 
-/// What an operator must know of `save` points.
-pub const NO_SNAPSHOTS: &str =
-    "snapshots do not exist yet: the data ends with the server, whatever 'save' says (save \"\" silences this)";
-
 /// What is wrong with a line that is none.
 const BAD_DIRECTIVE: &str = "Bad directive or wrong number of arguments";
 
@@ -119,8 +115,25 @@ impl Loaded {
         Ok(Self { file, values, stated, directives, problems })
     }
 
-    fn config(self) -> Config {
+    fn config(mut self) -> Config {
+        self.settle_save_points();
         Config::new(self.values, self.file, self.directives)
+    }
+
+    /// What has a log is no worse off without snapshots, and a tier of many gigabytes is not to be dumped each minute: there, save
+    /// points are as they are stated, and there are none by default.
+    fn settle_save_points(&mut self) {
+        let changed = |name: &str| {
+            let (index, parameter) = parameter::lookup(name)?;
+            (self.values[index] != parameter.default_value()).then_some(())
+        };
+        let elsewhere = ["storage-dir", "storage-device", "storage-object-url", "appendonly"];
+        if let Some((index, _)) = parameter::lookup("save")
+            && !self.stated.contains_key(&index)
+            && elsewhere.iter().any(|name| changed(name).is_some())
+        {
+            self.values[index] = Value::Save(Vec::new());
+        }
     }
 
     /// Everything that is wrong, and what is worth knowing.
@@ -138,15 +151,13 @@ impl Loaded {
             errors.push(format!("{place}'{} {value}': {reason}.", parameter.name));
         }
         let missing = |parameter: &Parameter| snapshot.missing().any(|(other, ..)| other.name == parameter.name);
-        let (mut warnings, mut notes) = (Vec::new(), Vec::new());
+        let mut notes = Vec::new();
         for parameter in snapshot.without_effect().filter(|parameter| !missing(parameter)) {
-            match (place(parameter), effectless::reason(parameter)) {
-                (Some(place), _) if matches!(parameter.kind, Kind::Save) => warnings.push(format!("{place}: {NO_SNAPSHOTS}")),
-                (Some(place), Some(reason)) => notes.push(format!("{place}: '{}' has no effect. {reason}", parameter.name)),
-                _ => {}
+            if let (Some(place), Some(reason)) = (place(parameter), effectless::reason(parameter)) {
+                notes.push(format!("{place}: '{}' has no effect. {reason}", parameter.name));
             }
         }
-        Report { errors, warnings, notes, config }
+        Report { errors, notes, config }
     }
 }
 
@@ -155,8 +166,6 @@ impl Loaded {
 pub struct Report {
     /// Why the server would not start, each with its place.
     pub errors: Vec<String>,
-    /// What would be lost or refused although the server starts, each with its place.
-    pub warnings: Vec<String>,
     /// What it would say at its start, each with its place.
     pub notes: Vec<String>,
     /// What there is of the configuration.

@@ -17,15 +17,8 @@ const MISSING: &[(&str, &str)] = &[
     ("import-mode", "Expiry cannot be held back during an import yet. Set it to no"),
 ];
 
-/// What a signal does, of which one option is missing: the first behind `default`.
-const ON_SIGNAL: [&str; 2] = ["shutdown-on-sigint", "shutdown-on-sigterm"];
-const SAVE: u32 = 1;
-
 /// Why a value is refused; nothing for values that rely on nothing.
 pub(crate) fn refusal(parameter: &Parameter, value: &Value) -> Option<&'static str> {
-    if matches!(value, Value::Choices(options) if ON_SIGNAL.contains(&parameter.name) && options & SAVE != 0) {
-        return Some("There are no snapshots yet, so a shutdown saves nothing. Leave 'save' out");
-    }
     let (_, reason) = MISSING.iter().find(|(name, _)| *name == parameter.name)?;
     (*value != parameter.default_value()).then_some(*reason)
 }

@@ -137,6 +137,7 @@ mod tests {
     #[test]
     fn a_value_of_several_lines_is_stated_as_a_whole() {
         let config = Config::defaults();
+        config.set(&[(b"save", b"")], false, |_, _| Ok(())).unwrap();
         let text = rewritten("save 900 1\n", config.snapshot().values(), Stated::AsNeeded, &[]);
         assert!(text.lines().any(|line| line == "save \"\""), "{text}");
         config.set(&[(b"save", b"3600 1 300 100 60 10000")], false, |_, _| Ok(())).unwrap();

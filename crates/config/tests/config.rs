@@ -104,8 +104,17 @@ fn a_change_is_seen_by_views_once_and_as_a_whole() {
 fn what_has_no_effect_is_told() {
     let config = load(&["--save", "", "--hz", "20", "--timeout", "5", "--io-threads", "1"]).unwrap();
     assert_eq!(config.snapshot().without_effect().map(|p| p.name).collect::<Vec<_>>(), ["hz"]);
-    let config = load(&["--save", "60 1"]).unwrap();
-    assert_eq!(config.snapshot().without_effect().map(|p| p.name).collect::<Vec<_>>(), ["save"]);
+}
+
+#[test]
+fn save_points_are_those_of_redis_unless_the_data_is_elsewhere() {
+    let save = |args: &[&str]| load(args).unwrap().snapshot().show("save").unwrap();
+    assert_eq!(save(&[]), "3600 1 300 100 60 10000");
+    assert_eq!(save(&["--hz", "20"]), "3600 1 300 100 60 10000");
+    assert_eq!(save(&["--storage-dir", "/x"]), "");
+    assert_eq!(save(&["--storage-device", "memory"]), "");
+    assert_eq!(save(&["--storage-dir", "/x", "--save", "900 1"]), "900 1");
+    assert_eq!(save(&["--save", ""]), "");
 }
 
 #[test]

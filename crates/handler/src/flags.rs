@@ -54,6 +54,8 @@ flags! {
     OTHER_DATABASE = 19;
     /// Refused while data is loaded.
     NOT_LOADING = 20;
+    /// Refused while snapshots fail, as the settings say: writes, and what asks whether all is well.
+    NOT_UNSAVED = 21;
     /// Some arguments are channels, which users may not be permitted.
     CHANNELS = 24;
 }

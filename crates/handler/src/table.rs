@@ -253,6 +253,7 @@ fn flags_of(command: &Command, shape: &Shape) -> Flags {
         (traits.publishes || traits.subscribes || traits.subscribes_patterns, Flags::CHANNELS),
         (traits.all_keyspace || !traits.selects && matches!(command.run, Handler::Admin(_)), Flags::ANY_KEY),
         (!traits.loading, Flags::NOT_LOADING),
+        (traits.write || traits.health, Flags::NOT_UNSAVED),
         (traits.selects, Flags::SELECTS),
         (traits.database_option || traits.database_last, Flags::OTHER_DATABASE),
     ]

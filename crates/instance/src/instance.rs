@@ -244,6 +244,13 @@ impl Instance {
         totals
     }
 
+    /// Changes since the last snapshot.
+    #[must_use]
+    pub fn unsaved_changes(&self) -> u64 {
+        let changes = self.keyspace.figures().totals().changes - self.persistence.saves.figures().changes;
+        changes.max(0).unsigned_abs()
+    }
+
     /// Large values and emptied databases that the background has freed since the last CONFIG RESETSTAT.
     #[must_use]
     pub fn freed_objects(&self) -> u64 {

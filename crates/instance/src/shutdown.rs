@@ -1,9 +1,10 @@
 //! The wish to end the process.
 
-use std::sync::PoisonError;
 use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Arc, OnceLock, PoisonError};
 
 use almandine_io::sync::{Condvar, Mutex, MutexGuard};
+use almandine_io::thread::Waker;
 
 use crate::lock::lock;
 
@@ -18,80 +19,145 @@ pub struct ShutdownRequest {
     pub force: bool,
 }
 
-const RUNNING: u8 = 0;
-const REQUESTED: u8 = 1;
+impl ShutdownRequest {
+    /// What a signal asks for, by the options of `shutdown-on-sigint` or `shutdown-on-sigterm`.
+    #[must_use]
+    pub fn of_signal(options: u32) -> Self {
+        let [save, nosave, now, force] = [0, 1, 2, 3].map(|bit| options >> bit & 1 != 0);
+        Self { save: if nosave { Some(false) } else { save.then_some(true) }, now, force }
+    }
+}
 
-/// The wish to end the process: set by SHUTDOWN or a signal, awaited by the main thread.
-#[derive(Debug, Default)]
+const RUNNING: u8 = 0;
+const ACCEPTED: u8 = 1;
+
+/// The wish to end the process: told by SHUTDOWN or a signal, granted or refused by the thread that saves the data before, awaited
+/// by the main thread.
+#[derive(Default)]
 pub struct Shutdown {
     state: AtomicU8,
     asked: Mutex<Asked>,
     changed: Condvar,
+    /// Of the thread that grants or refuses.
+    waker: OnceLock<Arc<Waker>>,
 }
 
 #[derive(Debug, Default)]
 struct Asked {
     request: Option<ShutdownRequest>,
+    /// How often a request was refused.
+    refusals: u64,
     /// DEBUG PAUSE-CRON: signals are not followed.
     held: bool,
     /// A signal that is not followed yet.
-    signal: bool,
+    signal: Option<ShutdownRequest>,
 }
 
 impl Shutdown {
-    /// Asks for the end. The first request wins.
-    pub fn request(&self, request: ShutdownRequest) {
-        self.end(&mut self.asked(), request);
+    /// The thread that grants or refuses is woken by this. Once, before there are clients.
+    pub fn install_waker(&self, waker: Arc<Waker>) {
+        let _ = self.waker.set(waker);
     }
 
-    /// A signal asks for the end. While signals are held it can be withdrawn.
-    pub fn signal(&self) {
-        let mut asked = self.asked();
-        asked.signal = true;
-        if !asked.held {
-            self.end(&mut asked, ShutdownRequest::default());
+    /// Has the thread look that grants or refuses.
+    fn tell(&self) {
+        self.changed.notify_all();
+        if let Some(waker) = self.waker.get() {
+            waker.wake();
         }
+    }
+
+    /// Ends the server, whatever is not saved. A request that was told before stands.
+    pub fn end(&self, request: ShutdownRequest) {
+        self.asked().request.get_or_insert(request);
+        self.accept();
+    }
+
+    /// Asks for the end, and waits for whether it comes: not where the data is to be saved before and cannot be. The first request
+    /// wins. Not in an epoch.
+    #[must_use]
+    pub fn ask(&self, request: ShutdownRequest) -> bool {
+        let mut asked = self.asked();
+        asked.request.get_or_insert(request);
+        let refusals = asked.refusals;
+        self.tell();
+        while !self.requested() {
+            if asked.refusals != refusals {
+                return false;
+            }
+            asked = self.changed.wait(asked).unwrap_or_else(PoisonError::into_inner);
+        }
+        true
+    }
+
+    /// A signal asks for the end, with what the configuration says of it. While signals are held it can be withdrawn.
+    pub fn signal(&self, request: ShutdownRequest) {
+        let mut asked = self.asked();
+        asked.signal = Some(request);
+        self.follow_signal(&mut asked);
+    }
+
+    /// What is asked for and neither granted nor refused.
+    #[must_use]
+    pub fn pending(&self) -> Option<ShutdownRequest> {
+        self.asked().request.filter(|_| !self.requested())
+    }
+
+    /// Grants what is asked for: the server ends.
+    pub fn accept(&self) {
+        let _asked = self.asked();
+        self.state.store(ACCEPTED, Ordering::Release);
+        self.changed.notify_all();
+    }
+
+    /// Refuses what is asked for: the server goes on.
+    pub fn refuse(&self) {
+        let mut asked = self.asked();
+        asked.request = None;
+        asked.refusals += 1;
+        self.changed.notify_all();
     }
 
     /// Has signals wait, or follows those that have waited.
     pub fn hold_signals(&self, held: bool) {
         let mut asked = self.asked();
         asked.held = held;
-        if asked.signal && !held {
-            self.end(&mut asked, ShutdownRequest::default());
-        }
+        self.follow_signal(&mut asked);
     }
 
     /// Withdraws a signal that is not followed yet. False when there is none.
     #[must_use]
     pub fn abort(&self) -> bool {
         let mut asked = self.asked();
-        asked.request.is_none() && std::mem::take(&mut asked.signal)
+        asked.request.is_none() && asked.signal.take().is_some()
     }
 
-    fn end(&self, asked: &mut Asked, request: ShutdownRequest) {
-        asked.request.get_or_insert(request);
-        self.state.store(REQUESTED, Ordering::Release);
-        self.changed.notify_all();
+    fn follow_signal(&self, asked: &mut Asked) {
+        if !asked.held
+            && let Some(request) = asked.signal.take()
+        {
+            asked.request.get_or_insert(request);
+            self.tell();
+        }
     }
 
     fn asked(&self) -> MutexGuard<'_, Asked> {
         lock(&self.asked)
     }
 
-    /// Whether the process is to end.
+    /// Whether the process is ending.
     #[must_use]
     pub fn requested(&self) -> bool {
         self.state.load(Ordering::Acquire) != RUNNING
     }
 
-    /// Waits for the request.
+    /// Waits until the end is granted.
     #[must_use]
     pub fn wait(&self) -> ShutdownRequest {
         let mut asked = self.asked();
         loop {
-            if let Some(request) = asked.request {
-                return request;
+            if self.requested() {
+                return asked.request.unwrap_or_default();
             }
             asked = self.changed.wait(asked).unwrap_or_else(PoisonError::into_inner);
         }
@@ -105,26 +171,46 @@ mod tests {
     #[test]
     fn the_first_shutdown_request_wins() {
         let shutdown = Shutdown::default();
-        assert!(!shutdown.requested());
-        shutdown.request(ShutdownRequest { save: Some(false), ..Default::default() });
-        shutdown.request(ShutdownRequest::default());
-        assert!(shutdown.requested());
+        assert!(!shutdown.requested() && shutdown.pending().is_none());
+        shutdown.end(ShutdownRequest { save: Some(false), ..Default::default() });
+        shutdown.end(ShutdownRequest::default());
+        assert!(shutdown.requested() && shutdown.pending().is_none());
         assert_eq!(shutdown.wait().save, Some(false));
+    }
+
+    #[test]
+    fn what_is_asked_for_is_granted_or_refused() {
+        let shutdown = std::sync::Arc::new(Shutdown::default());
+        for granted in [false, true] {
+            let other = std::sync::Arc::clone(&shutdown);
+            let client = std::thread::spawn(move || other.ask(ShutdownRequest { now: true, ..Default::default() }));
+            while shutdown.pending().is_none() {
+                std::thread::yield_now();
+            }
+            if granted {
+                shutdown.accept()
+            } else {
+                shutdown.refuse()
+            }
+            assert_eq!(client.join().unwrap(), granted);
+            assert_eq!((shutdown.requested(), shutdown.pending()), (granted, None));
+        }
     }
 
     #[test]
     fn a_signal_that_is_held_can_be_withdrawn_and_is_followed_otherwise() {
         let shutdown = Shutdown::default();
+        let request = ShutdownRequest { force: true, ..Default::default() };
         assert!(!shutdown.abort(), "there is nothing to withdraw");
         shutdown.hold_signals(true);
-        shutdown.signal();
-        assert!(!shutdown.requested() && shutdown.abort() && !shutdown.abort());
+        shutdown.signal(request);
+        assert!(shutdown.pending().is_none() && shutdown.abort() && !shutdown.abort());
         shutdown.hold_signals(false);
-        assert!(!shutdown.requested(), "it was withdrawn");
+        assert!(shutdown.pending().is_none(), "it was withdrawn");
         shutdown.hold_signals(true);
-        shutdown.signal();
+        shutdown.signal(request);
         shutdown.hold_signals(false);
-        assert_eq!(shutdown.wait(), ShutdownRequest::default());
+        assert_eq!(shutdown.pending(), Some(request));
         assert!(!shutdown.abort(), "the end has begun");
     }
 }

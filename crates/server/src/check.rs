@@ -10,7 +10,7 @@ use crate::{log, node, startup, storage, users};
 
 /// Prints every error and every note. The status is that of the start.
 pub(crate) fn print(report: &Report) -> ExitCode {
-    let (mut errors, mut warnings) = (report.errors.clone(), report.warnings.clone());
+    let (mut errors, mut warnings) = (report.errors.clone(), Vec::new());
     if errors.is_empty() {
         // What only shows when all lines are right.
         let settings = &report.config.snapshot().settings;

@@ -19,6 +19,7 @@ use almandine_net::{Handle, Limits};
 use crate::background::Control;
 use crate::listeners::Listeners;
 use crate::network::Network;
+use crate::snapshots::Saver;
 use crate::workers::Workers;
 use crate::{apply, background, commands, snapshots, startup, storage, users, workers};
 
@@ -61,6 +62,8 @@ pub struct Node {
     reactor: Kind,
     /// None once the node is stopped.
     control: Option<Control>,
+    /// Writes snapshots; none once the node is stopped.
+    saver: Option<Saver>,
     /// The snapshot that is there at the start.
     snapshot: Option<PathBuf>,
 }
@@ -111,8 +114,10 @@ impl Node {
         let control = background::start(Arc::clone(&instance), handle.clone(), watch)?;
         let workers = Workers::new(seats, handle.clone(), &instance, table, settings.engine.pin_workers);
         let network = Arc::new(Network::new(handle.clone(), workers, listeners, settings.clone()));
-        follow_changes(&instance, &network, limits, host);
-        Ok(Self { instance, table, network, handle, reactor: selected.kind, control: Some(control), snapshot })
+        follow_changes(&instance, &network, limits, Arc::clone(&host));
+        instance.persistence.saves.begin_from(instance.run.started_ms / 1000, 0);
+        let saver = snapshots::start(Arc::clone(&instance), host)?;
+        Ok(Self { instance, table, network, handle, reactor: selected.kind, control: Some(control), saver: Some(saver), snapshot })
     }
 
     /// Begins to serve.
@@ -152,7 +157,7 @@ impl Node {
         self.table
     }
 
-    /// Waits until its end is asked for: by SHUTDOWN, a worker that fails, or the process.
+    /// Waits until its end is granted: what SHUTDOWN or the process asked for was saved before, or a worker has failed.
     pub fn wait(&self) {
         let _ = self.instance.shutdown.wait();
     }
@@ -168,14 +173,18 @@ impl Node {
     fn end(&mut self) -> io::Result<()> {
         let Some(control) = self.control.take() else { return Ok(()) };
         // The first request stands, where there was one.
-        self.instance.shutdown.request(ShutdownRequest::default());
-        if self.instance.shutdown.wait().save != Some(false) && !self.instance.persistence.is_loading() {
+        self.instance.shutdown.end(ShutdownRequest::default());
+        let is_told = self.instance.shutdown.wait().save != Some(false) && !self.instance.persistence.is_loading();
+        if is_told && self.instance.unsaved_changes() > 0 {
             startup::warn_of_loss(&self.instance.keyspace);
         }
         tracing::warn!("Shutdown requested: closing {} connections", self.instance.clients.connected());
         self.handle.stop();
         let outcome = self.network.join();
         control.join();
+        if let Some(saver) = self.saver.take() {
+            saver.join(&self.instance);
+        }
         outcome
     }
 }

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use almandine_config::Config;
-use almandine_instance::Instance;
+use almandine_instance::{Instance, ShutdownRequest};
 use almandine_io::signal::{Signal, Signals};
 
 use crate::process::{OwnProcess, PidFile};
@@ -72,13 +72,16 @@ fn watch_signals(signals: Signals, instance: &Arc<Instance>) -> io::Result<()> {
     signals.watch(move |signal| {
         match signal {
             Signal::HangUp => {}
-            Signal::Interrupt if instance.shutdown.requested() => {
+            Signal::Interrupt if instance.shutdown.requested() || instance.shutdown.pending().is_some() => {
                 tracing::warn!("Received SIGINT again: exiting now.");
                 std::process::exit(1);
             }
             Signal::Terminate | Signal::Interrupt => {
                 tracing::warn!("Received {} scheduling shutdown...", signal.name());
-                instance.shutdown.signal();
+                instance.persistence.saves.cancel();
+                let process = &instance.config.snapshot().settings.process;
+                let options = if matches!(signal, Signal::Interrupt) { process.on_interrupt } else { process.on_terminate };
+                instance.shutdown.signal(ShutdownRequest::of_signal(options));
             }
         }
         true

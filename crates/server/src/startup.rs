@@ -1,6 +1,6 @@
 //! What the log says of a start: the configuration, what of it has no effect, memory, storage, listeners.
 
-use almandine_config::{Config, NO_SNAPSHOTS, Parameter, Settings};
+use almandine_config::{Config, Parameter, Settings};
 use almandine_io::memory;
 use almandine_io::reactor::Kind;
 use almandine_keyspace::Keyspace;
@@ -16,9 +16,6 @@ pub(crate) fn introduce(config: &Config) {
         tracing::info!("{}", logo(config.snapshot().settings.network.port));
     }
     let snapshot = config.snapshot();
-    if snapshot.show("save").is_some_and(|points| !points.is_empty()) {
-        tracing::warn!("Attention: {NO_SNAPSHOTS}");
-    }
     warn_without_effect(snapshot.without_effect());
 }
 
@@ -49,16 +46,13 @@ pub(crate) fn too_little_memory(settings: &Settings) -> Option<String> {
     })
 }
 
-/// What is lost with the process.
+/// What is lost with the process where nothing is saved.
 pub(crate) fn warn_of_loss(keyspace: &Keyspace) {
     let databases = (0..keyspace.databases()).filter_map(|db| u16::try_from(db).ok());
     let sizes: Vec<u64> = databases.map(|db| keyspace.dbsize(db)).filter(|keys| *keys > 0).collect();
     if !sizes.is_empty() {
         let keys: u64 = sizes.iter().sum();
-        tracing::warn!(
-            "Nothing was saved: {keys} keys in {} databases end with the server, for snapshots do not exist yet",
-            sizes.len()
-        );
+        tracing::warn!("Nothing was saved: {keys} keys in {} databases end with the server, for 'save' is empty", sizes.len());
     }
 }
 

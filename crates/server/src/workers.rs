@@ -156,7 +156,7 @@ fn run(given: Receiver<Seat>, report: Sender<Option<(Seat, io::Error)>>, common:
     let outcome = seat.run_on(reactor, WorkerService::new(Arc::clone(&instance), common.table, accessor, worker)).map(drop);
     if let Err(error) = &outcome {
         tracing::error!("Worker {worker} failed: {error}");
-        instance.shutdown.request(ShutdownRequest::default());
+        instance.shutdown.end(ShutdownRequest::default());
     }
     outcome
 }

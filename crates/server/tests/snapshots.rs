@@ -52,12 +52,280 @@ fn info(client: &mut Client, field: &str) -> Option<String> {
     text.lines().find_map(|line| line.strip_prefix(&prefix).map(str::to_owned))
 }
 
+/// Everything that a server has, in words that are the same on both sides.
+fn contents(client: &mut Client) -> Vec<String> {
+    let sorted = |value: Value| match value {
+        Value::Array(mut items) => {
+            items.sort_by_key(|item| item.to_string());
+            Value::Array(items)
+        }
+        value => value,
+    };
+    let mut lines = Vec::new();
+    for db in [0, 5] {
+        assert_eq!(client.line(&format!("SELECT {db}")), ok());
+        let Value::Array(keys) = sorted(client.line("KEYS *")) else { panic!("no keys") };
+        for key in keys {
+            let Value::Bulk(key) = key else { panic!("no key") };
+            let mut ask = |words: &[&str]| {
+                let words: Vec<&[u8]> = words.iter().map(|word| if *word == "KEY" { &key[..] } else { word.as_bytes() }).collect();
+                client.call(&words).unwrap()
+            };
+            let (kind, at) = (ask(&["TYPE", "KEY"]).to_string(), ask(&["PEXPIRETIME", "KEY"]));
+            let value = match kind.as_str() {
+                "+string" => ask(&["GET", "KEY"]),
+                "+list" => ask(&["LRANGE", "KEY", "0", "-1"]),
+                "+set" => sorted(ask(&["SMEMBERS", "KEY"])),
+                "+zset" => ask(&["ZRANGE", "KEY", "0", "-1", "WITHSCORES"]),
+                "+hash" => sorted(ask(&["HGETALL", "KEY"])),
+                "+stream" => Value::Array(vec![ask(&["XRANGE", "KEY", "-", "+"]), ask(&["XINFO", "GROUPS", "KEY"])]),
+                kind => panic!("{kind}"),
+            };
+            // A string that has grown is `raw` until it is loaded, also in Redis.
+            let encoding = if kind == "+string" { Value::NullBulk } else { ask(&["OBJECT", "ENCODING", "KEY"]) };
+            lines.push(format!("{db} {} {kind} {encoding} {at} {value}", key.escape_ascii()));
+        }
+    }
+    assert_eq!(client.line("SELECT 0"), ok());
+    lines
+}
+
+/// Keys of every type and encoding of redis-server 7.0, in two databases.
+fn fill(client: &mut Client) {
+    let long = "abc".repeat(50);
+    let script = format!(
+        "SET int 1234567890123\nSET short text\nSET long {long}\nRPUSH packed 1 two 3\nSADD ints 1 2 70000\n\
+         ZADD scores 1.5 a -2 b inf c\nHSET fields a 1 b {long}\nPFADD hll a b c\nSETBIT bits 70000 1\nXADD stream 1-1 a 1 b 2\n\
+         XADD stream 1-2 a 3 b 4\nXADD stream 2-1 c {long}\nXDEL stream 1-2\nXGROUP CREATE stream group 0\n\
+         XREADGROUP GROUP group one COUNT 1 STREAMS stream >\nXADD emptied 1-1 a b\nXDEL emptied 1-1\n\
+         SET expiring v PXAT 4102444800123\nHSET expiring-hash f v\nPEXPIREAT expiring-hash 4102444800999\n\
+         SELECT 5\nSET elsewhere 1\n\
+         SELECT 0"
+    );
+    let assert_done = |reply: Value| assert!(!matches!(reply, Value::Error(_)), "{reply}");
+    script.lines().for_each(|line| assert_done(client.line(line)));
+    for n in 0..600 {
+        assert_done(client.line(&format!("RPUSH quicklist element-{n}-{}", "x".repeat(n % 90))));
+        assert_done(client.line(&format!("SADD big-intset {}", n * 7)));
+        assert_done(client.line(&format!("SADD big-set {}", "m".repeat(n % 100 + 1))));
+        assert_done(client.line(&format!("ZADD big-scores {}.25 member-{n}", n * 3)));
+        assert_done(client.line(&format!("HSET big-hash field-{n} value-{n}")));
+        assert_done(client.line(&format!("XADD big-stream {n}-1 field value-{n}")));
+    }
+}
+
+#[track_caller]
+fn assert_equal(found: &[String], expected: &[String]) {
+    for (found, expected) in found.iter().zip(expected) {
+        let at = found.bytes().zip(expected.bytes()).take_while(|(found, expected)| found == expected).count();
+        let around = |text: &str| text.get(at.saturating_sub(100)..(at + 100).min(text.len())).map(str::to_owned);
+        assert!(found == expected, "{:?} and {:?}", around(found), around(expected));
+    }
+    assert_eq!(found.len(), expected.len());
+}
+
+fn await_info(client: &mut Client, field: &str, value: &str) {
+    for _ in 0..2000 {
+        if info(client, field).as_deref() == Some(value) {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    panic!("{field} is {:?} and not {value}", info(client, field));
+}
+
+fn end(server: &mut Server, words: &[&str]) {
+    server.client().send(&[words]).unwrap();
+    assert!(server.await_exit(Duration::from_secs(20)).is_some_and(|status| status.success()), "{}", server.log());
+}
+
+#[test]
+fn what_redis_saved_is_served_and_what_is_saved_redis_serves() {
+    let directory = Directory::new("both-ways");
+    let redis = Server::start(&Program::Redis, &[]);
+    let mut client = redis.client();
+    fill(&mut client);
+    let expected = contents(&mut client);
+    assert!(expected.len() >= 20);
+    assert_eq!(client.line("SAVE"), ok());
+    fs::copy(redis.directory().join("dump.rdb"), directory.dump()).unwrap();
+    // Through ours and back, twice.
+    for _ in 0..2 {
+        let flags = ["--dir", directory.path(), "--object-encoding-names", "7.0"];
+        let mut server = Server::start(&Program::Almandine, &flags);
+        await_info(&mut server.client(), "loading", "0");
+        assert_equal(&contents(&mut server.client()), &expected);
+        fs::remove_file(directory.dump()).unwrap();
+        end(&mut server, &["SHUTDOWN", "SAVE"]);
+        assert!(server.log().contains("DB saved on disk"), "{}", server.log());
+        let check = std::process::Command::new("redis-check-rdb").arg(directory.dump()).output().unwrap();
+        assert!(check.status.success(), "{}", String::from_utf8_lossy(&check.stdout));
+        let again = Server::start(&Program::Redis, &["--dir", directory.path()]);
+        await_info(&mut again.client(), "loading", "0");
+        assert_equal(&contents(&mut again.client()), &expected);
+    }
+}
+
+#[test]
+fn snapshots_are_written_when_asked_for() {
+    let flags = ["--enable-debug-command", "yes", "--rdb-key-save-delay", "2000"];
+    let server = Server::start(&Program::Almandine, &flags);
+    let (mut client, dump) = (server.client(), server.directory().join("dump.rdb"));
+    assert_eq!(client.line("DEBUG POPULATE 1000"), ok());
+    assert_eq!(info(&mut client, "rdb_changes_since_last_save").as_deref(), Some("1000"));
+    assert_eq!(client.line("BGSAVE"), Value::Simple(b"Background saving started".to_vec()));
+    let runs = Value::Error(b"ERR Background save already in progress".to_vec());
+    assert_eq!((client.line("BGSAVE"), client.line("SAVE"), client.line("DEBUG RELOAD")), (runs.clone(), runs.clone(), runs));
+    assert_eq!(info(&mut client, "rdb_bgsave_in_progress").as_deref(), Some("1"));
+    // Others write meanwhile.
+    assert_eq!(client.line("SET later 1"), ok());
+    assert!(!dump.exists());
+    assert_eq!(client.line("BGSAVE CANCEL"), Value::Simple(b"Background saving cancelled".to_vec()));
+    await_info(&mut client, "rdb_bgsave_in_progress", "0");
+    assert_eq!(info(&mut client, "rdb_last_bgsave_status").as_deref(), Some("ok"));
+    assert!(client.line("BGSAVE CANCEL").to_string().contains("not in progress"));
+    assert!(!dump.exists());
+    assert_eq!(client.line("CONFIG SET rdb-key-save-delay 0"), ok());
+    assert_eq!(client.line("SAVE"), ok());
+    assert_eq!(info(&mut client, "rdb_changes_since_last_save").as_deref(), Some("0"));
+    assert_eq!((info(&mut client, "rdb_saves").as_deref(), dump.exists()), (Some("1"), true));
+    assert_eq!(client.line("BGSAVE SCHEDULE"), Value::Simple(b"Background saving started".to_vec()));
+    await_info(&mut client, "rdb_saves", "2");
+    assert_eq!(info(&mut client, "rdb_last_bgsave_time_sec").as_deref(), Some("0"));
+    assert_eq!(client.line("LASTSAVE").to_string(), format!(":{}", info(&mut client, "rdb_last_save_time").unwrap()));
+    let names: Vec<_> = fs::read_dir(server.directory()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert!(!names.iter().any(|name| name.to_string_lossy().starts_with("temp-")), "{names:?}");
+}
+
+#[test]
+fn data_is_saved_by_save_points_and_at_the_end() {
+    let directory = Directory::new("points");
+    let flags = ["--dir", directory.path(), "--save", "1", "1", "--enable-debug-command", "yes"];
+    let mut server = Server::start(&Program::Almandine, &flags);
+    let mut client = server.client();
+    assert_eq!(client.line("CONFIG GET save").to_string(), "*[$\"save\", $\"1 1\"]");
+    assert_eq!(client.line("SET k 1"), ok());
+    await_info(&mut client, "rdb_changes_since_last_save", "0");
+    assert!(directory.dump().exists() && server.log().contains("1 changes in 1 seconds. Saving..."), "{}", server.log());
+    assert_eq!(client.call(&["CONFIG", "SET", "save", "3600 1000"]).unwrap(), ok());
+    assert_eq!(client.line("SET k 2"), ok());
+    end(&mut server, &["SHUTDOWN"]);
+    let mut server = Server::start(&Program::Almandine, &flags);
+    await_info(&mut server.client(), "loading", "0");
+    assert_eq!(server.client().line("GET k"), Value::Bulk(b"2".to_vec()));
+    assert_eq!(info(&mut server.client(), "rdb_changes_since_last_save").as_deref(), Some("0"));
+    // A signal saves, too.
+    let mut client = server.client();
+    assert_eq!(client.call(&["CONFIG", "SET", "save", "3600 1000"]).unwrap(), ok());
+    assert_eq!(client.line("SET k 3"), ok());
+    assert!(std::process::Command::new("kill").arg(server.pid().to_string()).status().unwrap().success());
+    assert!(server.await_exit(Duration::from_secs(20)).is_some_and(|status| status.success()), "{}", server.log());
+    let mut server = Server::start(&Program::Almandine, &flags);
+    await_info(&mut server.client(), "loading", "0");
+    assert_eq!(server.client().line("GET k"), Value::Bulk(b"3".to_vec()));
+    // FLUSHALL saves that there is nothing.
+    let mut client = server.client();
+    assert_eq!(client.call(&["CONFIG", "SET", "save", "3600 1000"]).unwrap(), ok());
+    assert_eq!(client.line("FLUSHALL"), ok());
+    assert_eq!(info(&mut client, "rdb_changes_since_last_save").as_deref(), Some("0"));
+    assert_eq!(client.line("SET k 4"), ok());
+    end(&mut server, &["SHUTDOWN", "NOSAVE"]);
+    let server = Server::start(&Program::Almandine, &flags);
+    await_info(&mut server.client(), "loading", "0");
+    assert_eq!(server.client().line("DBSIZE"), Value::Integer(0));
+}
+
+#[test]
+fn without_a_snapshot_writes_are_refused_and_the_server_stays() {
+    let mut server = Server::start(&Program::Almandine, &["--save", "3600", "1000"]);
+    let (mut client, dump) = (server.client(), server.directory().join("dump.rdb"));
+    assert_eq!(client.line("SET k 1"), ok());
+    // No file takes the place of a directory that has something in it.
+    fs::create_dir_all(dump.join("full")).unwrap();
+    assert_eq!(client.line("BGSAVE"), Value::Simple(b"Background saving started".to_vec()));
+    await_info(&mut client, "rdb_last_bgsave_status", "err");
+    let refused = |reply: Value| matches!(&reply, Value::Error(text) if text.starts_with(b"MISCONF Redis is configured to save"));
+    assert!(refused(client.line("SET k 2")) && refused(client.line("PING")) && refused(client.line("DEL k")));
+    assert_eq!(client.line("GET k"), Value::Bulk(b"1".to_vec()));
+    assert!(client.line("SAVE").to_string().contains("could not be written"));
+    assert_eq!(client.line("CONFIG SET stop-writes-on-bgsave-error no"), ok());
+    assert_eq!(client.line("SET k 2"), ok());
+    assert_eq!(client.line("CONFIG SET stop-writes-on-bgsave-error yes"), ok());
+    assert!(client.line("SHUTDOWN").to_string().contains("ERR Errors trying to SHUTDOWN. Check logs."));
+    assert_eq!(client.line("GET k"), Value::Bulk(b"2".to_vec()));
+    assert!(std::process::Command::new("kill").arg(server.pid().to_string()).status().unwrap().success());
+    while server.log().matches("can't exit. SHUTDOWN").count() < 2 {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    assert_eq!(client.line("GET k"), Value::Bulk(b"2".to_vec()));
+    fs::remove_dir_all(&dump).unwrap();
+    assert_eq!(client.line("SAVE"), ok());
+    assert_eq!((client.line("SET k 3"), client.line("PING")), (ok(), Value::Simple(b"PONG".to_vec())));
+    fs::remove_file(&dump).unwrap();
+    fs::create_dir_all(dump.join("full")).unwrap();
+    end(&mut server, &["SHUTDOWN", "FORCE"]);
+}
+
+#[test]
+fn the_data_is_loaded_anew_from_its_snapshot() {
+    let server = Server::start(&Program::Almandine, &["--enable-debug-command", "yes"]);
+    let mut client = server.client();
+    fill(&mut client);
+    let expected = contents(&mut client);
+    assert_eq!(client.line("DEBUG RELOAD"), ok());
+    assert_equal(&contents(&mut client), &expected);
+    assert_eq!((client.line("DEL int short"), client.line("SET more 1")), (Value::Integer(2), ok()));
+    // Keys that are there would be there twice.
+    assert!(client.line("DEBUG RELOAD NOSAVE NOFLUSH").to_string().contains("Error trying to load"));
+    assert_eq!(client.line("DEBUG RELOAD NOSAVE NOFLUSH MERGE"), ok());
+    assert_eq!((client.line("EXISTS int short more"), client.line("DEBUG RELOAD NOSAVE")), (Value::Integer(3), ok()));
+    assert_eq!(client.line("EXISTS more"), Value::Integer(0));
+    assert_equal(&contents(&mut client), &expected);
+    assert!(client.line("DEBUG RELOAD WHAT").to_string().contains("only supports"));
+    assert_eq!((client.line("MULTI"), client.line("DEBUG RELOAD")), (ok(), Value::Simple(b"QUEUED".to_vec())));
+    assert!(client.line("EXEC").to_string().contains("not allowed in a transaction"));
+}
+
+/// A server that may be asked while it loads: the fixture waits for the end of that.
+struct Loading {
+    child: std::process::Child,
+    address: std::net::SocketAddr,
+}
+
+impl Loading {
+    fn start(directory: &Directory) -> Self {
+        let address = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        let log = fs::File::create(directory.0.join("log")).unwrap();
+        let child = std::process::Command::new(almandine_testkit::server::almandine_path())
+            .args(["--port", &address.port().to_string(), "--dir", directory.path(), "--key-load-delay", "20000"])
+            .stdout(log)
+            .spawn()
+            .unwrap();
+        Self { child, address }
+    }
+
+    fn client(&self) -> Client {
+        loop {
+            if let Ok(client) = Client::connect(self.address) {
+                return client;
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+}
+
+impl Drop for Loading {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
 #[test]
 fn commands_are_refused_while_data_is_loaded() {
     let directory = Directory::new("loading");
     strings(&directory.dump(), 2000);
-    let flags = ["--dir", directory.path(), "--key-load-delay", "2000"];
-    let mut server = Server::start(&Program::Almandine, &flags);
+    let mut server = Loading::start(&directory);
     let mut client = server.client();
     let loading = Value::Error(b"LOADING Redis is loading the dataset in memory".to_vec());
     assert_eq!((client.line("GET key:1"), client.line("PING")), (loading.clone(), loading.clone()));
@@ -71,26 +339,25 @@ fn commands_are_refused_while_data_is_loaded() {
     // A transaction with a command that is refused is not executed.
     assert_eq!((client.line("MULTI"), client.line("GET key:1")), (ok(), loading));
     assert!(client.line("EXEC").to_string().contains("EXECABORT"));
-    assert!(matches!(client.line("CONFIG SET key-load-delay 0"), Value::Simple(_)));
-    while info(&mut client, "loading").as_deref() == Some("1") {
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    assert_eq!(client.line("CONFIG SET key-load-delay 0"), ok());
+    await_info(&mut client, "loading", "0");
     assert_eq!(client.line("GET key:1999"), Value::Bulk(b"value:1999".to_vec()));
     assert_eq!(info(&mut client, "loading_total_bytes"), None);
     assert_eq!(info(&mut client, "rdb_last_load_keys_loaded").as_deref(), Some("2000"));
-    let log = server.log();
+    let log = fs::read_to_string(directory.0.join("log")).unwrap();
     for line in
         ["Done loading RDB, keys loaded: 2000, keys expired: 0.", "Loading RDB produced by version 7.0", "DB loaded from disk:"]
     {
         assert!(log.contains(line), "no '{line}' in {log}");
     }
-    server.client().send(&[["SHUTDOWN", "NOSAVE"]]).unwrap();
-    assert!(server.await_exit(Duration::from_secs(20)).is_some());
-    // The end can be asked for meanwhile.
-    let mut server = Server::start(&Program::Almandine, &flags);
-    assert_eq!(info(&mut server.client(), "loading").as_deref(), Some("1"));
-    server.client().send(&[["SHUTDOWN"]]).unwrap();
-    assert!(server.await_exit(Duration::from_secs(2)).is_some_and(|status| status.success()), "{}", server.log());
+    client.send(&[["SHUTDOWN", "NOSAVE"]]).unwrap();
+    assert!(server.child.wait().unwrap().success());
+    // The end can be asked for meanwhile: what was not loaded is not saved over what there is.
+    let mut server = Loading::start(&directory);
+    let mut client = server.client();
+    assert_eq!(info(&mut client, "loading").as_deref(), Some("1"));
+    client.send(&[["SHUTDOWN", "SAVE"]]).unwrap();
+    assert!(server.child.wait().unwrap().success());
     assert_eq!(fs::metadata(directory.dump()).unwrap().len(), bytes);
 }
 

@@ -1,28 +1,37 @@
 //! Snapshots and the append-only file.
 
 use super::{LONG, MEMORY, NATURAL, YES_NO, directory_name, dump_name, file_name};
-use crate::choices::{Choice, VersionCheck};
+use crate::choices::{Choice, SnapshotVersion, VersionCheck};
 use crate::kind::Kind;
 use crate::parameter::section;
+use crate::special::SavePoint;
 
 const DELAY: Kind = Kind::Integer(i32::MIN as i64, i32::MAX as i64);
 
 section! {
     /// Snapshots and the append-only file.
     Persistence "Persistence"
-    "save": (Kind::Save) = "" []
-        "When a snapshot is due: seconds and changes, in pairs; empty for never. There are no snapshots yet.";
+    "save": (Kind::Save) = "3600 1 300 100 60 10000" []
+        "When a snapshot is due: seconds and changes, in pairs; empty for never. With storage-dir or appendonly it is empty \
+         unless it is stated."
+        => save_points: Vec<SavePoint>;
     "dbfilename": (Kind::Text(dump_name)) = "dump.rdb" [protected] "File name of the snapshot."
         => snapshot_file: String;
-    "rdbcompression": YES_NO = "yes" [] "Compress strings in snapshots.";
+    "rdbcompression": YES_NO = "yes" [] "Compress strings in snapshots." => compression: bool;
     "rdbchecksum": YES_NO = "yes" [immutable] "Check snapshots with a checksum."
         => checksum: bool;
     "rdb-version-check": (Kind::Choice(VersionCheck::NAMES)) = "strict" []
         "Whether versions that are not known are refused, of snapshots and of RESTORE's payloads." => version_check: VersionCheck;
+    "rdb-version": (Kind::Choice(SnapshotVersion::NAMES)) = "10" [own]
+        "The version of the snapshots that are written: Redis 7.0 and younger read 10, Redis 7.2 and younger 11, Redis 7.4 and \
+         younger 12, Valkey reads 10, 11 and valkey-80. What a version cannot say is written in a newer \
+         form, which older servers refuse."
+        => snapshot_version: SnapshotVersion;
     "rdb-del-sync-files": YES_NO = "no" [] "Delete the snapshots that replication made.";
     "rdb-save-incremental-fsync": YES_NO = "yes" [] "Flush a snapshot to the disk while it is written.";
-    "rdb-key-save-delay": DELAY = "0" [hidden] "Microseconds of delay for each saved key.";
-    "stop-writes-on-bgsave-error": YES_NO = "yes" [] "Refuse writes when the last snapshot failed.";
+    "rdb-key-save-delay": DELAY = "0" [hidden] "Microseconds of delay for each saved key, for tests." => key_save_delay_us: i64;
+    "stop-writes-on-bgsave-error": YES_NO = "yes" [] "Refuse writes when the last snapshot failed and save points are set."
+        => stop_writes_unsaved: bool;
     "appendonly": YES_NO = "no" [] "Log every write.";
     "appendfilename": (Kind::Text(file_name)) = "appendonly.aof" [immutable] "File name of the log of writes.";
     "appenddirname": (Kind::Text(directory_name)) = "appendonlydir" [immutable] "Directory of the log of writes.";

@@ -33,8 +33,10 @@ section! {
     "proc-title-template": (Kind::Text(title_template)) = "{title} {listen-addr} {server-mode}" []
         "What the process list shows." => proc_title_template: String;
     "shutdown-timeout": NATURAL = "10" [] "Seconds that a shutdown waits for replicas.";
-    "shutdown-on-sigint": SIGNAL = "default" [] "What SIGINT does: the options of SHUTDOWN.";
-    "shutdown-on-sigterm": SIGNAL = "default" [] "What SIGTERM does: the options of SHUTDOWN.";
+    "shutdown-on-sigint": SIGNAL = "default" [] "What SIGINT does: the options of SHUTDOWN."
+        => on_interrupt: u32;
+    "shutdown-on-sigterm": SIGNAL = "default" [] "What SIGTERM does: the options of SHUTDOWN."
+        => on_terminate: u32;
     "crash-log-enabled": YES_NO = "yes" [] "Report crashes in the log." => crash_log_enabled: bool;
     "crash-memcheck-enabled": YES_NO = "yes" [] "Test the memory after a crash.";
     "use-exit-on-panic": YES_NO = "no" [hidden] "Exit with status 1 instead of by a signal after a panic." => exit_on_panic: bool;

@@ -65,6 +65,10 @@ common_errors! {
     NoRoomForCold => "ERR what this command needs from the storage device does not fit into 'maxmemory'",
     /// Data is being loaded.
     Loading => "LOADING Redis is loading the dataset in memory",
+    /// The last snapshot has failed.
+    Unsaved => "MISCONF Redis is configured to save RDB snapshots, but it's currently unable to persist to disk. Commands that may \
+        modify the data set are disabled, because this instance is configured to report errors during writes if RDB snapshotting \
+        fails (stop-writes-on-bgsave-error option). Please check the Redis logs for details about the RDB error.",
     /// The key holds another type than the command works on.
     WrongType => "WRONGTYPE Operation against a key holding the wrong kind of value",
     /// Unknown, misplaced or contradicting options.

@@ -50,6 +50,19 @@ pub const COMMAND_LOG_TYPE: CommandError =
 pub const NO_SHUTDOWN: CommandError = CommandError::Fixed(&"ERR No shutdown in progress.");
 /// SHUTDOWN SAVE that could not save.
 pub const SHUTDOWN_FAILED: CommandError = CommandError::Fixed(&"ERR Errors trying to SHUTDOWN. Check logs.");
+/// SAVE and BGSAVE while a snapshot is written in the background.
+pub const SAVE_RUNS: CommandError = CommandError::Fixed(&"ERR Background save already in progress");
+/// BGSAVE CANCEL without a snapshot to end.
+pub const NO_SAVE: CommandError = CommandError::Fixed(&"ERR Background saving is currently not in progress or scheduled");
+/// SAVE that could not save.
+pub const SAVE_FAILED: CommandError = CommandError::Fixed(&"ERR The snapshot could not be written, see the log");
+/// DEBUG RELOAD with another word than it takes.
+pub const RELOAD_OPTIONS: CommandError =
+    CommandError::Fixed(&"ERR DEBUG RELOAD only supports the MERGE, NOFLUSH and NOSAVE options.");
+/// DEBUG RELOAD in a transaction, which keeps all others out while it waits for them.
+pub const RELOAD_IN_TRANSACTION: CommandError = CommandError::Fixed(&"ERR DEBUG RELOAD is not allowed in a transaction");
+/// DEBUG RELOAD that could not load.
+pub const RELOAD_FAILED: CommandError = CommandError::Fixed(&"ERR Error trying to load the RDB dump, check server logs.");
 /// REPLICAOF with a bad port.
 pub const PRIMARY_PORT: CommandError = CommandError::Fixed(&"ERR Invalid master port");
 /// FUNCTION FLUSH with another word than ASYNC and SYNC.

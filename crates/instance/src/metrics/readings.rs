@@ -12,6 +12,7 @@ use crate::client::ClientShared;
 use crate::instance::Instance;
 use crate::observe::statistics::Totals;
 use crate::pause::PauseScope;
+use crate::persistence::SaveFigures;
 use crate::tracking::TrackingTotals;
 
 /// The figures of one moment.
@@ -34,6 +35,8 @@ pub struct Readings<'n> {
     pub tracking: TrackingTotals,
     /// Connections that watch keys, and how many keys these watch.
     pub watching: (u64, u64),
+    /// Snapshots.
+    pub saves: SaveFigures,
     /// Bytes of the process in memory.
     pub resident_bytes: u64,
     /// The highest use of memory so far, in bytes.
@@ -56,6 +59,7 @@ impl<'n> Readings<'n> {
             tier: instance.keyspace.figures().tier().unwrap_or_default(),
             tracking: instance.tracking.totals(),
             watching: watching(instance),
+            saves: instance.persistence.saves.figures(),
             resident_bytes: usage::resident_bytes(),
             peak_bytes,
         }

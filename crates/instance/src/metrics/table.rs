@@ -174,19 +174,22 @@ metrics! {
     Persistence Gauge current_cow_peak: "Bytes copied for a snapshot" = NONE;
     Persistence Gauge current_cow_size: "Bytes copied for a snapshot" = NONE;
     Persistence Gauge current_cow_size_age: "Seconds since that was measured" = NONE;
-    Persistence Gauge current_fork_perc: "Progress of a snapshot" = |_| Decimal(0.0);
-    Persistence Gauge current_save_keys_processed: "Keys of the running snapshot" = NONE;
-    Persistence Gauge current_save_keys_total: "Keys of the running snapshot" = NONE;
-    Persistence Gauge rdb_changes_since_last_save: "Changes of keys since the start, as Redis counts them" = |r| {
-        Integer(r.store.changes.max(0).unsigned_abs())
-    };
-    Persistence Gauge rdb_bgsave_in_progress: "1 while a snapshot runs" = NONE;
-    Persistence Gauge rdb_last_save_time: "The start, Unix seconds: there was no snapshot" =
-        |r| Integer((r.instance.run.started_ms / 1000).unsigned_abs());
-    Persistence Text rdb_last_bgsave_status: "Outcome of the last snapshot" = OK;
-    Persistence Gauge rdb_last_bgsave_time_sec: "Seconds that the last snapshot took" = NEVER;
-    Persistence Gauge rdb_current_bgsave_time_sec: "Seconds that the running snapshot has taken" = NEVER;
-    Persistence Counter rdb_saves: "Snapshots" = NONE;
+    Persistence Gauge current_fork_perc: "Per cent of the running snapshot that are done" = |r| Decimal(r.saves.share * 100.0);
+    Persistence Gauge current_save_keys_processed: "Keys written of the running snapshot" = |r| Integer(r.saves.keys);
+    Persistence Gauge current_save_keys_total: "Keys that the running snapshot will have, about" = |r| Integer(r.saves.keys_total);
+    Persistence Gauge rdb_changes_since_last_save: "Changes of keys since the last snapshot, as Redis counts them" =
+        |r| Integer(r.instance.unsaved_changes());
+    Persistence Gauge rdb_bgsave_in_progress: "1 while a snapshot is written in the background" =
+        |r| Integer(r.saves.in_background.into());
+    Persistence Gauge rdb_last_save_time: "When the last snapshot was written, or else the start, Unix seconds" =
+        |r| Integer(r.saves.last_s.unsigned_abs());
+    Persistence Text rdb_last_bgsave_status: "Outcome of the last snapshot" =
+        |r| Text(if r.saves.failed { "err" } else { "ok" }.to_owned());
+    Persistence Gauge rdb_last_bgsave_time_sec: "Seconds that the last snapshot in the background took" =
+        |r| r.saves.last_took_s.map_or(Signed(-1), Integer);
+    Persistence Gauge rdb_current_bgsave_time_sec: "Seconds that the running snapshot has taken" =
+        |r| r.saves.running_s.filter(|_| r.saves.in_background).map_or(Signed(-1), Integer);
+    Persistence Counter rdb_saves: "Snapshots since the start" = |r| Integer(r.saves.count);
     Persistence Gauge rdb_last_cow_size: "Bytes copied for the last snapshot" = NONE;
     Persistence Gauge rdb_last_load_keys_expired: "Keys of the last snapshot loaded that were past their time" =
         |r| Integer(r.instance.persistence.loading.keys_expired());

@@ -1,6 +1,7 @@
-//! What the sessions know of files: whether data is being loaded, and which commands wait for that.
+//! What the sessions know of files: data that is being loaded, snapshots that are written, and which commands are refused for them.
 
 mod loading;
+mod saves;
 
 use std::sync::atomic::{AtomicU8, Ordering};
 
@@ -9,9 +10,11 @@ use almandine_io::sync::Mutex;
 use crate::lock::lock;
 
 pub use loading::{Loading, LoadingFigures};
+pub use saves::{Cancelled, Reload, SaveFigures, SaveMeter, SaveOutcome, SaveRefused, SaveTask, Saves};
 
 /// Reasons to refuse commands, one bit each.
 const LOADING: u8 = 1;
+const UNSAVED: u8 = 2;
 
 /// The files' part of the instance.
 #[derive(Debug, Default)]
@@ -20,6 +23,8 @@ pub struct Persistence {
     bars: AtomicU8,
     /// Progress and outcome of loading.
     pub loading: Loading,
+    /// Snapshots.
+    pub saves: Saves,
     /// Libraries of functions that a file had: they are kept as text, for the next file.
     functions: Mutex<Vec<Vec<u8>>>,
 }
@@ -37,6 +42,22 @@ impl Persistence {
     #[must_use]
     pub fn is_loading(&self) -> bool {
         self.bars.load(Ordering::Acquire) & LOADING != 0
+    }
+
+    /// Whether the last snapshot has failed: writes are refused where the settings say so.
+    #[must_use]
+    pub fn is_unsaved(&self) -> bool {
+        self.bars.load(Ordering::Relaxed) & UNSAVED != 0
+    }
+
+    /// A task of [`Saves`] has ended.
+    pub fn end_save(&self, outcome: SaveOutcome) {
+        match outcome {
+            SaveOutcome::Done { .. } => drop(self.bars.fetch_and(!UNSAVED, Ordering::Relaxed)),
+            SaveOutcome::Failed => drop(self.bars.fetch_or(UNSAVED, Ordering::Relaxed)),
+            SaveOutcome::Cancelled => {}
+        }
+        self.saves.end(outcome);
     }
 
     /// Data of `bytes` is loaded from now on.

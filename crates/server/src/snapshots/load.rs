@@ -8,6 +8,7 @@ use almandine_config::Settings;
 use almandine_config::choices::VersionCheck;
 use almandine_instance::Instance;
 use almandine_io::{clock, files, thread};
+use almandine_keyspace::Accessor;
 use almandine_rdb::file::ReadOptions;
 use almandine_recovery::load::{self, Existing, FileInput, LoadError, LoadFault, LoadOptions, Loaded};
 use almandine_recovery::put::ValueLimits;
@@ -34,9 +35,20 @@ pub(crate) fn announced_bytes(path: &Path) -> io::Result<Option<u64>> {
 /// # Errors
 /// When it cannot be loaded whole: the server does not start then, for it would serve less than there is.
 pub(crate) fn load(instance: &Instance, path: &Path) -> io::Result<bool> {
-    let snapshot = instance.config.snapshot();
     let mut accessor =
         instance.keyspace.accessor().ok_or_else(|| io::Error::other("the store has no session left to load the snapshot"))?;
+    let whole = load_with(instance, path, &mut accessor, Existing::Refuse)?;
+    // A snapshot is no change since the last one.
+    instance.persistence.saves.begin_from(clock::unix_ms() / 1000, instance.keyspace.figures().totals().changes);
+    Ok(whole)
+}
+
+/// As [`load`], by a way to the data that the caller has, which says what becomes of keys that are there.
+///
+/// # Errors
+/// As for [`load`].
+pub(super) fn load_with(instance: &Instance, path: &Path, accessor: &mut Accessor, existing: Existing) -> io::Result<bool> {
+    let snapshot = instance.config.snapshot();
     let input = FileInput::new(files::open(path).map_err(|error| failed(path, &error))?);
     let began_ns = clock::monotonic_ns();
     let (mut reported_ns, mut delayed) = (began_ns, 0);
@@ -57,7 +69,7 @@ pub(crate) fn load(instance: &Instance, path: &Path) -> io::Result<bool> {
         }
         !instance.shutdown.requested()
     };
-    let loaded = match load::load(&mut accessor, input, &options(&snapshot.settings), &mut proceed) {
+    let loaded = match load::load(accessor, input, &options(&snapshot.settings, existing), &mut proceed) {
         Err(LoadError { fault: LoadFault::Stopped, .. }) => return Ok(false),
         loaded => loaded.map_err(|error| failed(path, &error))?,
     };
@@ -75,10 +87,10 @@ fn failed(path: &Path, error: &dyn std::fmt::Display) -> io::Error {
     ))
 }
 
-fn options(settings: &Settings) -> LoadOptions {
+fn options(settings: &Settings, existing: Existing) -> LoadOptions {
     let persistence = &settings.persistence;
     let read = ReadOptions { checksum: persistence.checksum, any_version: persistence.version_check == VersionCheck::Relaxed };
-    LoadOptions { limits: ValueLimits::of(settings), read, existing: Existing::Refuse }
+    LoadOptions { limits: ValueLimits::of(settings), read, existing }
 }
 
 #[expect(clippy::cast_precision_loss, reason = "three decimals are shown")]

@@ -1,5 +1,8 @@
-//! Snapshot files of the node: loaded at its start.
+//! Snapshot files of the node: loaded at its start, written while it runs and at its end.
 
 mod load;
+mod saver;
+mod write;
 
 pub(crate) use load::{announced_bytes, load};
+pub(crate) use saver::{Saver, start};

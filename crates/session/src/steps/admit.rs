@@ -102,6 +102,12 @@ pub(crate) fn admit(
     if flags.any(Flags::DENY_OOM) && instance.keyspace.over_limit() {
         return Admission::Refused(out_of_memory(instance));
     }
+    if flags.any(Flags::NOT_UNSAVED) && instance.persistence.is_unsaved() {
+        let persistence = &context.settings().persistence;
+        if persistence.stop_writes_unsaved && !persistence.save_points.is_empty() {
+            return Admission::Refused(CommandError::Unsaved);
+        }
+    }
     if client.only_listens() && !dispatch.flags.any(Flags::SUBSCRIBED) {
         return Admission::Refused(errors::client::only_listens(&context.table.row(dispatch.index).name));
     }

@@ -1,0 +1,166 @@
+//! The thread that writes snapshots: those that are asked for, those that are due by save points, and the one at the end.
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use almandine_config::Settings;
+use almandine_instance::{Instance, Message, PauseScope, Reload, SaveOutcome, SaveTask, ShutdownRequest};
+use almandine_io::clock;
+use almandine_io::thread::{self, JoinHandle, Waker};
+use almandine_recovery::load::Existing;
+
+use super::load;
+use super::write::{path, write};
+use crate::node::Host;
+
+/// How often save points are looked at.
+const PERIOD: Duration = Duration::from_millis(100);
+/// Seconds before a snapshot that has failed is tried again.
+const RETRY_S: i64 = 5;
+/// No wall clock comes there.
+const NEVER_MS: i64 = i64::MAX / 2;
+
+/// The thread. It ends once the end of its instance is granted.
+pub(crate) struct Saver {
+    thread: JoinHandle<()>,
+    waker: Arc<Waker>,
+}
+
+impl Saver {
+    /// Waits for its end. A snapshot in the background is given up.
+    pub(crate) fn join(self, instance: &Instance) {
+        instance.persistence.saves.cancel();
+        self.waker.wake();
+        // A thread that panics ends the process.
+        let _ = self.thread.join();
+    }
+}
+
+/// Starts the thread.
+pub(crate) fn start(instance: Arc<Instance>, host: Arc<dyn Host>) -> io::Result<Saver> {
+    let waker = Arc::new(Waker::new());
+    instance.persistence.saves.install_waker(Arc::clone(&waker));
+    instance.shutdown.install_waker(Arc::clone(&waker));
+    let own = Arc::clone(&waker);
+    let thread = thread::spawn("saver", move || {
+        while !instance.shutdown.requested() {
+            if let Some(request) = instance.shutdown.pending() {
+                end(&instance, &*host, request);
+            } else if let Some(task) = instance.persistence.saves.next() {
+                perform(&instance, &*host, task);
+            } else if is_due(&instance) && instance.persistence.saves.take_up(SaveTask::Background) {
+                perform(&instance, &*host, SaveTask::Background);
+            } else {
+                own.wait(PERIOD);
+            }
+        }
+        // A client that waits for a snapshot is told that there is none.
+        while instance.persistence.saves.next().is_some() {
+            instance.persistence.end_save(SaveOutcome::Failed);
+        }
+    })?;
+    Ok(Saver { thread, waker })
+}
+
+/// Whether a save point is reached.
+fn is_due(instance: &Instance) -> bool {
+    let snapshot = instance.config.snapshot();
+    let points = &snapshot.settings.persistence.save_points;
+    if points.is_empty() || instance.persistence.is_loading() {
+        return false;
+    }
+    let (figures, now_s) = (instance.persistence.saves.figures(), clock::unix_ms() / 1000);
+    if figures.failed && now_s - instance.persistence.saves.tried_s() <= RETRY_S {
+        return false;
+    }
+    let changes = i64::try_from(instance.unsaved_changes()).unwrap_or(i64::MAX);
+    let since_s = now_s - figures.last_s;
+    let reached = points.iter().find(|point| changes >= point.changes && since_s > point.seconds);
+    if let Some(point) = reached {
+        tracing::info!("{} changes in {} seconds. Saving...", point.changes, point.seconds);
+    }
+    reached.is_some()
+}
+
+fn perform(instance: &Instance, host: &dyn Host, task: SaveTask) {
+    let outcome = match task {
+        SaveTask::Foreground => write(instance, host),
+        SaveTask::Background => {
+            tracing::info!("Background saving started by the thread 'saver'");
+            let outcome = write(instance, host);
+            match outcome {
+                SaveOutcome::Done { .. } => tracing::info!("Background saving terminated with success"),
+                SaveOutcome::Cancelled => {}
+                SaveOutcome::Failed => tracing::warn!("Background saving error"),
+            }
+            outcome
+        }
+        SaveTask::Reload(how) => reload(instance, host, how),
+    };
+    instance.persistence.end_save(outcome);
+}
+
+/// DEBUG RELOAD. Clients are told that data is being loaded.
+fn reload(instance: &Instance, host: &dyn Host, how: Reload) -> SaveOutcome {
+    if how.save {
+        let outcome = write(instance, host);
+        if !matches!(outcome, SaveOutcome::Done { .. }) {
+            return outcome;
+        }
+    }
+    let path = path(instance, host);
+    let loaded = load::announced_bytes(&path).and_then(|bytes| {
+        let bytes = bytes.ok_or_else(|| io::Error::other(format!("there is no {}", path.display())))?;
+        let mut accessor = instance.keyspace.accessor().ok_or_else(|| io::Error::other("the store has no session left"))?;
+        instance.persistence.begin_loading(bytes);
+        if how.flush {
+            let dbs: Vec<u16> = (0..instance.keyspace.databases()).filter_map(|db| u16::try_from(db).ok()).collect();
+            accessor.begin_batch(clock::unix_ms());
+            accessor.flush(&dbs);
+            accessor.end_batch();
+        }
+        let existing = if how.merge { Existing::Replace } else { Existing::Refuse };
+        load::load_with(instance, &path, &mut accessor, existing)
+    });
+    instance.persistence.end_loading();
+    match loaded {
+        Ok(_) => SaveOutcome::Done { changes: instance.keyspace.figures().totals().changes, keys: 0 },
+        Err(error) => {
+            tracing::error!("{error}");
+            SaveOutcome::Failed
+        }
+    }
+}
+
+/// Saves what there is, if it is to be saved, and grants the end; or refuses it where the data would be lost.
+fn end(instance: &Instance, host: &dyn Host, request: ShutdownRequest) {
+    let snapshot = instance.config.snapshot();
+    if !saves_at_end(&snapshot.settings, request) || instance.persistence.is_loading() {
+        return instance.shutdown.accept();
+    }
+    tracing::info!("Saving the final RDB snapshot before exiting.");
+    // No client is answered behind the moment of the snapshot: what it was told is in it.
+    instance.pause.start(PauseScope::All, NEVER_MS, clock::unix_ms());
+    let written = instance.persistence.saves.take_up(SaveTask::Foreground).then(|| write(instance, host));
+    let outcome = written.unwrap_or(SaveOutcome::Failed);
+    if written.is_some() {
+        instance.persistence.end_save(outcome);
+    }
+    if matches!(outcome, SaveOutcome::Done { .. }) {
+        return instance.shutdown.accept();
+    }
+    if request.force {
+        tracing::warn!("The server ends without it, as FORCE asks");
+        return instance.shutdown.accept();
+    }
+    tracing::error!("Error trying to save the DB, can't exit. SHUTDOWN NOSAVE or FORCE ends the server without its data.");
+    instance.pause.stop();
+    instance.workers.broadcast(&Message::Resume);
+    instance.shutdown.refuse();
+}
+
+/// Whether the data is to be saved before the end.
+fn saves_at_end(settings: &Settings, request: ShutdownRequest) -> bool {
+    request.save.unwrap_or(!settings.persistence.save_points.is_empty())
+}

@@ -1,0 +1,94 @@
+//! Writing a snapshot.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+
+use almandine_config::choices::SnapshotVersion;
+use almandine_instance::{Instance, REDIS_VERSION, SaveMeter, SaveOutcome};
+use almandine_io::clock;
+use almandine_keyspace::Keyspace;
+use almandine_rdb::file::WriteVersion;
+use almandine_recovery::save::{SaveError, SaveOptions, SaveProgress, SnapshotFile};
+
+use crate::node::Host;
+
+/// How far a snapshot is, for INFO, and its end before it is done.
+struct Meter(SaveProgress);
+
+impl SaveMeter for Meter {
+    fn keys(&self) -> u64 {
+        self.0.keys()
+    }
+
+    #[expect(clippy::cast_precision_loss, reason = "two decimals are shown")]
+    fn share(&self) -> f64 {
+        self.0.millionths() as f64 / 1e6
+    }
+
+    fn cancel(&self) {
+        self.0.cancel();
+    }
+}
+
+/// Where the snapshot is.
+pub(super) fn path(instance: &Instance, host: &dyn Host) -> PathBuf {
+    let settings = &instance.config.snapshot().settings;
+    host.directory(settings).join(&settings.persistence.snapshot_file)
+}
+
+/// Writes a snapshot of this moment. The log says what became of it.
+pub(super) fn write(instance: &Instance, host: &dyn Host) -> SaveOutcome {
+    let path = path(instance, host);
+    let began_ns = clock::monotonic_ns();
+    let snapshot = instance.config.snapshot();
+    let persistence = &snapshot.settings.persistence;
+    let options = SaveOptions {
+        version: match persistence.snapshot_version {
+            SnapshotVersion::Redis10 => WriteVersion::Redis10,
+            SnapshotVersion::Redis11 => WriteVersion::Redis11,
+            SnapshotVersion::Redis12 => WriteVersion::Redis12,
+            SnapshotVersion::Valkey80 => WriteVersion::Valkey80,
+        },
+        checksum: persistence.checksum,
+        compression: persistence.compression,
+        server_version: REDIS_VERSION.to_owned(),
+        functions: instance.persistence.functions(),
+        ..SaveOptions::default()
+    };
+    let meter = Arc::new(Meter(SaveProgress::default()));
+    meter.0.key_delay_us.store(u64::try_from(persistence.key_save_delay_us).unwrap_or(0), Relaxed);
+    instance.persistence.saves.meter(keys(&instance.keyspace), Arc::clone(&meter) as Arc<dyn SaveMeter>);
+    let Some(mut accessor) = instance.keyspace.accessor() else {
+        tracing::error!("The snapshot is not written: the store has no session left for it");
+        return SaveOutcome::Failed;
+    };
+    // What is counted later may be in it all the same, and then counts twice.
+    let changes = instance.keyspace.figures().totals().changes;
+    let Some(file) = SnapshotFile::begin_now(&mut accessor) else {
+        tracing::warn!("The snapshot is not written: another copy of the data is being made");
+        return SaveOutcome::Failed;
+    };
+    match file.write(&mut accessor, &path, &options, &meter.0) {
+        Ok(saved) => {
+            let elapsed_ms = (clock::monotonic_ns() - began_ns) / 1_000_000;
+            tracing::info!("DB saved on disk: {} keys, {} bytes, {elapsed_ms} ms, {}", saved.keys, saved.bytes, path.display());
+            if let Some(version) = saved.newer {
+                tracing::info!("Some of its values need version {version} of the format: older servers refuse them");
+            }
+            SaveOutcome::Done { changes, keys: saved.keys }
+        }
+        Err(SaveError::Cancelled) => {
+            tracing::warn!("The snapshot was cancelled");
+            SaveOutcome::Cancelled
+        }
+        Err(error) => {
+            tracing::error!("The snapshot {} is not written: {error}. What was there before is there still", path.display());
+            SaveOutcome::Failed
+        }
+    }
+}
+
+fn keys(keyspace: &Keyspace) -> u64 {
+    (0..keyspace.databases()).filter_map(|db| u16::try_from(db).ok()).map(|db| keyspace.dbsize(db)).sum()
+}
