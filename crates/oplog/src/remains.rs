@@ -98,7 +98,7 @@ fn ascend(mut units: &[u8]) -> bool {
     units.is_empty()
 }
 
-#[cfg(all(test, not(loom)))]
+#[cfg(test)]
 mod tests {
     use std::path::Path;
     use std::sync::Arc;

@@ -6,16 +6,20 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use almandine_io::mapping;
 use almandine_keyspace::{Accessor, Keyspace, Kind, Options, Put, Slot};
 use almandine_oplog::RingOptions;
 use almandine_oplog::append::{Appender, LogOptions};
 use almandine_oplog::directory::Directory;
+use almandine_oplog::manifest::RingsEntry;
 use almandine_oplog::read::{LogEnd, read};
+use almandine_oplog::remains::Remains;
 use almandine_oplog::writer::{LogListener, LogProgress, LogState, LogWriter, SyncMode, WriterOptions};
 use almandine_recovery::redo::Redo;
 
 const DATABASES: u16 = 3;
 const KEYS: u64 = 40;
+const BOOT: u128 = 1;
 
 struct Folder(PathBuf);
 
@@ -64,19 +68,28 @@ impl Server {
         })
         .unwrap();
         assert_eq!(redo.done().units, end.units);
+        let remains = Remains::find(&manifest, BOOT, &end).unwrap();
+        redo.left(&mut accessor, &remains.left, &end).unwrap();
         let options = LogOptions { segment_bytes: 64 << 10 };
-        let log = Appender::begin(directory, manifest, &end, &options, &[], Box::new(|| {})).unwrap();
+        let mut log = Appender::begin(directory, manifest, &end, &options, &remains.left, Box::new(|| {})).unwrap();
+        remains.remove().unwrap();
+        let ring_directory = folder.0.join("rings");
+        mapping::prepare_directory(&ring_directory).unwrap();
         let rings = RingOptions {
-            directory: None,
-            bytes: 64 << 10,
+            directory: Some(ring_directory.clone()),
+            // What a client does in a run has room, so no unit ends with the process.
+            bytes: 8 << 20,
             log: log.manifest().id,
             run: log.manifest().run,
-            boot: 1,
-            first_epoch: end.epoch + 1,
+            boot: BOOT,
+            first_epoch: redo.epoch().max(end.epoch) + 1,
         };
         let source = keyspace.log().install(rings, redo.next_contents()).unwrap();
+        let count = u32::try_from(keyspace.log().rings().unwrap().names().len()).unwrap();
+        let run = log.manifest().run;
+        log.name_rings(Some(RingsEntry { run, boot: BOOT, count, prefix: ring_directory })).unwrap();
         redo.databases().iter().zip(0..).for_each(|(contents, db)| keyspace.log().adopt(db, *contents));
-        let options = WriterOptions { mode, rings_survive: false };
+        let options = WriterOptions { mode, rings_survive: true };
         let progress = Arc::new(LogProgress::default());
         let writer = LogWriter::start(log, Box::new(source), options, Box::new(Silent), progress).unwrap();
         keyspace.log().turn(true).unwrap();
@@ -179,11 +192,11 @@ fn what_was_done_is_there_in_the_next_run() {
             server.keyspace.log().turn(false).unwrap();
             let Server { writer, accessor, .. } = server;
             drop(accessor);
-            if run % 2 == 0 {
-                writer.end().unwrap();
-            } else {
-                // As a crash that leaves what was synced.
-                writer.sync().unwrap();
+            match run {
+                0 => drop(writer.end().unwrap()),
+                // The process ends; what is not written is in its rings.
+                1 => drop(writer),
+                _ => drop(writer.sync().unwrap()),
             }
         }
     }

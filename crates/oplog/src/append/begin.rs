@@ -108,7 +108,7 @@ impl Appender {
 
     /// Appends what rings of an earlier run have left, as one group: all of them together are a closed cut.
     fn append_left(&mut self, left: &[Leftover], end: &LogEnd) -> Result<(), Fault> {
-        let fresh: Vec<_> = left.iter().map(|ring| (ring, not_in_log(ring, end))).filter(|(_, units)| !units.is_empty()).collect();
+        let fresh: Vec<_> = left.iter().map(|ring| (ring, ring.not_in_log(end))).filter(|(_, units)| !units.is_empty()).collect();
         if fresh.is_empty() {
             return Ok(());
         }
@@ -132,16 +132,19 @@ pub(super) fn new_segment(directory: &Directory, manifest: &mut Manifest, spares
     Segment::open(directory.path(), entry)
 }
 
-/// Units of a ring that are numbered above the last one of it in the log.
-fn not_in_log<'u>(left: &'u Leftover, end: &LogEnd) -> &'u [u8] {
-    let last = end.last.get(&(left.run, left.ring)).copied().unwrap_or(0);
-    let last = step!(AppendOnce, last, else 0);
-    let mut rest = &left.units[..];
-    while let Some((head, _, behind)) = UnitHead::split(rest) {
-        if head.number > last {
-            return rest;
+impl Leftover {
+    /// Its units that are numbered above the last one of the ring in the log.
+    #[must_use]
+    pub fn not_in_log(&self, end: &LogEnd) -> &[u8] {
+        let last = end.last.get(&(self.run, self.ring)).copied().unwrap_or(0);
+        let last = step!(AppendOnce, last, else 0);
+        let mut rest = &self.units[..];
+        while let Some((head, _, behind)) = UnitHead::split(rest) {
+            if head.number > last {
+                return rest;
+            }
+            rest = behind;
         }
-        rest = behind;
+        rest
     }
-    rest
 }

@@ -11,8 +11,10 @@ use std::collections::HashMap;
 use std::fmt;
 
 use almandine_keyspace::{Accessor, Refusal};
+use almandine_oplog::append::Leftover;
 use almandine_oplog::entry::entries;
-use almandine_oplog::read::LogGroup;
+use almandine_oplog::group::LogSlice;
+use almandine_oplog::read::{LogEnd, LogGroup};
 use almandine_oplog::{LogEntry, Operation, UnitHead, epoch_of};
 
 /// Entries of a batch.
@@ -29,6 +31,8 @@ pub struct Redo {
     based: HashMap<(u64, Box<[u8]>), u64>,
     /// The greatest epoch in which an edit may lack its key, because the base was being made.
     lacking_through: u64,
+    /// The greatest epoch of a unit that was done.
+    epoch: u64,
     batch: usize,
     done: Redone,
 }
@@ -85,7 +89,7 @@ impl Redo {
     #[must_use]
     pub fn new(databases: Vec<u64>) -> Self {
         let last_contents = databases.iter().copied().max().unwrap_or(0);
-        Self { databases, last_contents, based: HashMap::new(), lacking_through: 0, batch: 0, done: Redone::default() }
+        Self { databases, last_contents, based: HashMap::new(), lacking_through: 0, epoch: 0, batch: 0, done: Redone::default() }
     }
 
     /// The base has a key, with what was done to it by units up to a number. Of two copies of a key the greater number counts.
@@ -106,6 +110,12 @@ impl Redo {
         &self.databases
     }
 
+    /// The greatest epoch of a unit that was done.
+    #[must_use]
+    pub fn epoch(&self) -> u64 {
+        self.epoch
+    }
+
     /// Contents that the log has never named.
     #[must_use]
     pub fn next_contents(&self) -> u64 {
@@ -123,8 +133,21 @@ impl Redo {
     /// # Errors
     /// When one cannot be done.
     pub fn group(&mut self, accessor: &mut Accessor, group: &LogGroup<'_>) -> Result<(), RedoFault> {
+        self.cut(accessor, group.slices().filter_map(Result::ok))
+    }
+
+    /// Does the units again that rings have left and the log has not, which ends with `end`. Outside of a batch.
+    ///
+    /// # Errors
+    /// When one cannot be done.
+    pub fn left(&mut self, accessor: &mut Accessor, left: &[Leftover], end: &LogEnd) -> Result<(), RedoFault> {
+        self.cut(accessor, left.iter().map(|ring| LogSlice { run: ring.run, ring: ring.ring, units: ring.not_in_log(end) }))
+    }
+
+    /// Does the units of a cut again, in the order of their numbers.
+    fn cut<'u>(&mut self, accessor: &mut Accessor, slices: impl Iterator<Item = LogSlice<'u>>) -> Result<(), RedoFault> {
         let mut units: Vec<(u64, u64, u16, &[u8])> = Vec::new();
-        for slice in group.slices().filter_map(Result::ok) {
+        for slice in slices {
             let mut rest = slice.units;
             while let Some((head, unit, behind)) = UnitHead::split(rest) {
                 units.push((head.number, slice.run, slice.ring.0, unit));
@@ -150,6 +173,7 @@ impl Redo {
             };
             *(if is_done { &mut self.done.entries } else { &mut self.done.passed_over }) += 1;
         }
+        self.epoch = self.epoch.max(epoch_of(number));
         self.done.units += 1;
         Ok(())
     }
