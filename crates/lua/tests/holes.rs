@@ -148,6 +148,7 @@ fn work_within_a_library_function_ends_when_the_host_says_so() {
         "for word in ('a'):rep(60):gmatch(('(a*)'):rep(20) .. 'b') do end",
         "local s = ('a'):rep(2^20) for i = 1, 1e9 do s:find('b') s:find(('a'):rep(2^19) .. 'b', 1, true) end",
         "local t = {} for i = 1, 2^16 do t[i] = -i end while true do table.sort(t) table.concat(t, ',') table.insert(t, 1, 0) end",
+        "while true do table.insert({}, -2^31, 1) end",
         "local t = {} for i = 1, 2^16 do t[i] = {} end while true do pcall(string.rep, 'x', 2^30) pcall(cjson.encode, t) end",
     ] {
         let mut machine = Machine::new(&MachineOptions { memory_limit: 16 << 20, ..MachineOptions::default() });

@@ -58,7 +58,7 @@ fn collectgarbage(context: &mut Context<'_>) -> Stepped {
     if !OPTIONS.contains(&&*option) {
         return Err(context.argument_error(0, &format!("invalid option '{}'", String::from_utf8_lossy(&option))));
     }
-    context.optional_integer(1, 0)?;
+    context.optional_short_integer(1, 0)?;
     let memory = &mut context.state.heap.memory;
     let result = match &*option {
         b"stop" => {
@@ -86,7 +86,7 @@ fn gcinfo(context: &mut Context<'_>) -> Stepped {
 }
 
 fn error(context: &mut Context<'_>) -> Stepped {
-    let level = context.optional_integer(1, 1)?;
+    let level = context.optional_short_integer(1, 1)?;
     if level > 0 && matches!(context.get(0), LuaValue::String(_) | LuaValue::Number(_)) {
         context.string(0)?;
         let mut text = place_at(context.state, context.code, level as usize);
@@ -131,7 +131,7 @@ fn ipairs(context: &mut Context<'_>) -> Stepped {
 
 /// The iterator of `ipairs`.
 pub(super) fn ipairs_next(context: &mut Context<'_>) -> Stepped {
-    let index = context.integer(1)?.wrapping_add(1);
+    let index = context.short_integer(1)?.wrapping_add(1);
     let table = context.table(0)?;
     let value = context.state.heap.get(table, LuaValue::Number(index as f64));
     if value.is_nil() {
@@ -208,7 +208,7 @@ fn select(context: &mut Context<'_>) -> Stepped {
     if matches!(context.get(0), LuaValue::String(_)) && context.bytes(0).first() == Some(&b'#') {
         return context.return_one(LuaValue::Number((context.count - 1) as f64));
     }
-    let index = context.integer(0)?;
+    let index = context.short_integer(0)?;
     let count = context.count as i64;
     let first = if index < 0 { count + index } else { index.min(count) };
     if first < 1 {
@@ -218,7 +218,7 @@ fn select(context: &mut Context<'_>) -> Stepped {
 }
 
 fn tonumber(context: &mut Context<'_>) -> Stepped {
-    let base = context.optional_integer(1, 10)?;
+    let base = context.optional_short_integer(1, 10)?;
     let value = if base == 10 {
         let value = context.any(0)?;
         context.to_number(value)
@@ -292,8 +292,8 @@ fn type_(context: &mut Context<'_>) -> Stepped {
 
 fn unpack(context: &mut Context<'_>) -> Stepped {
     let table = context.table(0)?;
-    let first = context.optional_integer(1, 1)?;
-    let last = if context.get(2).is_nil() { context.state.heap.table(table).length() as i64 } else { context.integer(2)? };
+    let first = context.optional_short_integer(1, 1)?;
+    let last = if context.get(2).is_nil() { context.state.heap.table(table).length() as i64 } else { context.short_integer(2)? };
     if first > last {
         return context.return_none();
     }
@@ -313,7 +313,7 @@ fn target(context: &mut Context<'_>) -> Result<Option<LuaValue>, Fault> {
     if value.is_function() {
         return Ok(Some(value));
     }
-    let level = context.optional_integer(0, 1)?;
+    let level = context.optional_short_integer(0, 1)?;
     if level < 0 {
         return Err(context.argument_error(0, "level must be non-negative"));
     }

@@ -38,7 +38,7 @@ pub(super) fn gsub(context: &mut Context<'_>) -> Stepped {
     context.string(0)?;
     context.string(1)?;
     let length = context.bytes(0).len() as i64;
-    let most = context.optional_integer(3, length + 1)?;
+    let most = context.optional_short_integer(3, length + 1)?;
     match context.get(2) {
         LuaValue::Number(_) => context.string(2)?,
         LuaValue::String(_) | LuaValue::Table(_) | LuaValue::Function(_) | LuaValue::Native(_) => {}

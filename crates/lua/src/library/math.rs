@@ -93,7 +93,7 @@ fn frexp(context: &mut Context<'_>) -> Stepped {
 
 fn ldexp(context: &mut Context<'_>) -> Stepped {
     let mut x = context.number(0)?;
-    let mut exponent = context.integer(1)?.clamp(-5000, 5000) as i32;
+    let mut exponent = context.short_integer(1)?.clamp(-5000, 5000) as i32;
     while exponent > 1000 {
         x *= 2.0_f64.powi(1000);
         exponent -= 1000;
@@ -122,7 +122,7 @@ fn random(context: &mut Context<'_>) -> Stepped {
             (1, to_integer(high))
         }
         2 => {
-            let (low, high) = (context.integer(0)?, context.integer(1)?);
+            let (low, high) = (context.short_integer(0)?, context.short_integer(1)?);
             if low > high {
                 return Err(context.argument_error(1, "interval is empty"));
             }

@@ -35,8 +35,8 @@ fn concat(context: &mut Context<'_>) -> Stepped {
         context.string(1)?;
         context.bytes(1).to_vec()
     };
-    let first = context.optional_integer(2, 1)?;
-    let last = if context.get(3).is_nil() { length(context, table) } else { context.integer(3)? };
+    let first = context.optional_short_integer(2, 1)?;
+    let last = if context.get(3).is_nil() { length(context, table) } else { context.short_integer(3)? };
     join(context, Joining { table, separator, next: first, last, out: Gathered::default() })
 }
 
@@ -125,27 +125,58 @@ fn insert(context: &mut Context<'_>) -> Stepped {
     let (position, value) = match context.count {
         2 => (end, context.get(1)),
         3 => {
-            let position = context.integer(1)?;
+            let position = context.short_integer(1)?;
             end = end.max(position);
             (position, context.get(2))
         }
         _ => return Err(context.error("wrong number of arguments to 'insert'")),
     };
-    let mut index = end;
-    context.charge((end - position).max(0) as usize / 16);
-    while index > position {
-        let moved = get(context, table, index - 1);
-        context.raw_set(table, LuaValue::Number(index as f64), moved)?;
-        index -= 1;
+    shift(context, Shift { table, index: end, position, value })
+}
+
+/// Moves elements up by one for a new one.
+#[derive(Debug)]
+struct Shift {
+    table: TableRef,
+    /// The place that is to be filled next.
+    index: i64,
+    position: i64,
+    value: LuaValue,
+}
+
+fn shift(context: &mut Context<'_>, mut rest: Shift) -> Stepped {
+    let table = rest.table;
+    while rest.index > rest.position {
+        let moved = get(context, table, rest.index - 1);
+        context.raw_set(table, LuaValue::Number(rest.index as f64), moved)?;
+        rest.index -= 1;
+        // A position far below the first element is a long way.
+        if rest.index % BATCH as i64 == 0 {
+            context.charge(BATCH / 16);
+            if context.has_to_pause() {
+                return context.go_on_later(Box::new(rest));
+            }
+        }
     }
-    context.raw_set(table, LuaValue::Number(position as f64), value)?;
+    context.raw_set(table, LuaValue::Number(rest.position as f64), rest.value)?;
     context.return_none()
+}
+
+impl Continuation for Shift {
+    fn resume(self: Box<Self>, context: &mut Context<'_>, _first: usize) -> Stepped {
+        shift(context, *self)
+    }
+
+    fn mark(&self, mark: &mut dyn FnMut(LuaValue)) {
+        mark(LuaValue::Table(self.table));
+        mark(self.value);
+    }
 }
 
 fn remove(context: &mut Context<'_>) -> Stepped {
     let table = context.table(0)?;
     let end = length(context, table);
-    let position = context.optional_integer(1, end)?;
+    let position = context.optional_short_integer(1, end)?;
     if !(1..=end).contains(&position) {
         return context.return_none();
     }

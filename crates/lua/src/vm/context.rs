@@ -173,6 +173,15 @@ impl Context<'_> {
         if self.get(index).is_nil() { Ok(default) } else { self.integer(index) }
     }
 
+    /// A number as an `int` of C: its low 32 bits.
+    pub(crate) fn short_integer(&mut self, index: usize) -> Result<i64, Fault> {
+        self.integer(index).map(|integer| i64::from(integer as i32))
+    }
+
+    pub(crate) fn optional_short_integer(&mut self, index: usize, default: i64) -> Result<i64, Fault> {
+        if self.get(index).is_nil() { Ok(default) } else { self.short_integer(index) }
+    }
+
     pub(crate) fn to_number(&self, value: LuaValue) -> Option<f64> {
         match value {
             LuaValue::Number(number) => Some(number),
