@@ -3,7 +3,7 @@
 use crate::random::{RANDOM_MAX, Random};
 use crate::value::LuaValue;
 use crate::vm::code::Native;
-use crate::vm::context::{Action, Context, Stepped, to_integer};
+use crate::vm::context::{Action, Context, Stepped};
 use crate::vm::state::State;
 
 pub(super) const FUNCTIONS: &[(&str, Native)] = &[
@@ -115,11 +115,11 @@ fn random(context: &mut Context<'_>) -> Stepped {
     let (low, high) = match context.count {
         0 => return context.return_one(LuaValue::Number(drawn)),
         1 => {
-            let high = context.number(0)?;
-            if to_integer(high) < 1 {
+            let high = context.short_integer(0)?;
+            if high < 1 {
                 return Err(context.argument_error(0, "interval is empty"));
             }
-            (1, to_integer(high))
+            (1, high)
         }
         2 => {
             let (low, high) = (context.short_integer(0)?, context.short_integer(1)?);
