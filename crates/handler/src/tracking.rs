@@ -101,10 +101,11 @@ pub fn tell_changes(client: &mut Client, accessor: &mut Accessor, instance: &Ins
             None => (Some(client.shared.id), &mut broadcasts.own),
             Some(_) => (None, &mut broadcasts.removed),
         };
-        instance.tracking.invalidate(changed.key, by, &mut client.invalidations);
+        // Prefixes first, as where no worker reports the change.
         if instance.tracking.is_broadcast(changed.key) {
             together.push(changed.key.to_vec());
         }
+        instance.tracking.invalidate(changed.key, by, &mut client.invalidations);
     });
 }
 

@@ -101,10 +101,11 @@ impl Tracking {
     fn notify_changed(&self, changed: &[ChangedKey<'_>]) {
         let mut own = Vec::new();
         let keys = || changed.iter().map(|changed| changed.key);
-        keys().for_each(|key| self.invalidate(key, None, &mut own));
+        // Prefixes first: a client that has heard of the change, and names a prefix then, is not notified of what was before.
         if self.broadcasts() {
             self.broadcast_changes(keys(), None, &mut own);
         }
+        keys().for_each(|key| self.invalidate(key, None, &mut own));
         debug_assert!(own.is_empty(), "no client's own changes");
     }
 

@@ -100,6 +100,38 @@ fn a_change_is_told_once_to_those_who_have_read() {
     assert_eq!(own, [Some(Bytes::from_static(b"*1\r\n$1\r\nk\r\n"))]);
 }
 
+/// A key that expires is told to the clients that track its prefix before any other client hears of it: one that begins to track
+/// then is told of nothing that was before.
+#[test]
+fn what_expires_is_told_by_prefixes_first() {
+    let fixture = Fixture::new();
+    let Fixture { instance, mail } = &fixture;
+    instance.tracking.enable(&fixture.client(1), PLAIN, &[]);
+    instance.tracking.enable(&fixture.client(2), TrackingOptions { broadcast: true, ..PLAIN }, &[b"k"]);
+    instance.tracking.remember(1, b"k");
+    instance.tracking.follow_changes();
+    let mut accessor = instance.keyspace.accessor().unwrap();
+    accessor.begin_batch(1_000);
+    let mut writer = accessor.writer(0);
+    let key = writer.key(b"k");
+    writer.upsert(key, b"", Put { expiry_ms: Some(2_000), ..Put::default() }).unwrap();
+    drop(writer);
+    accessor.changes().drain(|_| ());
+    accessor.end_batch();
+    instance.keyspace.maintain(2_000);
+    let told =
+        || lock(&mail.0).iter().map(|message| if let Message::Invalidate { client, .. } = message { *client } else { 0 }).collect();
+    let deadline = Instant::now() + Duration::from_secs(20);
+    let clients: Vec<u64> = loop {
+        let clients: Vec<u64> = told();
+        if clients.len() == 2 || Instant::now() > deadline {
+            break clients;
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    };
+    assert_eq!(clients, [2, 1]);
+}
+
 #[test]
 fn prefixes_get_one_message_with_all_their_keys() {
     let fixture = Fixture::new();
