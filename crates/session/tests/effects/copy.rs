@@ -10,7 +10,7 @@ use almandine_testkit::random::Random;
 use crate::kept::{Kept, Owned};
 use crate::logged::Unit;
 use crate::rig::{DATABASES, Rig};
-use crate::seen::{Contents, contents, enter, keys, seen};
+use crate::seen::{Contents, Names, contents_of, enter, keys, seen};
 
 /// Databases of the copy: one for each generation.
 const GENERATIONS: usize = 4000;
@@ -77,12 +77,24 @@ impl Copy {
 
     /// The keys of each database at a time.
     pub(crate) fn contents(&mut self, now_ms: i64) -> Contents {
+        self.contents_of(now_ms, &keys)
+    }
+
+    /// As [`Copy::contents`], of the keys that `named` names.
+    pub(crate) fn contents_of(&mut self, now_ms: i64, named: Names<'_>) -> Contents {
         let mut all = Contents::new();
         for (db, generation) in self.databases.clone() {
             let own = self.db_of(generation);
-            all.extend(contents(&mut self.accessor, &[own], now_ms).into_iter().map(|((_, key), seen)| ((db, key), seen)));
+            let found = contents_of(&mut self.accessor, &[own], now_ms, named);
+            all.extend(found.into_iter().map(|((_, key), seen)| ((db, key), seen)));
         }
         all
+    }
+
+    /// How many keys a database has.
+    pub(crate) fn len(&mut self, db: u16) -> u64 {
+        let own = self.databases.get(&db).copied().map(|generation| self.db_of(generation));
+        own.map_or(0, |own| self.accessor.keyspace().dbsize(own))
     }
 }
 

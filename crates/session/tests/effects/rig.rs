@@ -18,7 +18,7 @@ use almandine_testkit::random::Random;
 
 use crate::commands::command;
 use crate::kept::Kept;
-use crate::seen::{Contents, contents};
+use crate::seen::{Contents, Names, contents_of, keys};
 
 pub(crate) const WORKERS: usize = 3;
 pub(crate) const DATABASES: u16 = 3;
@@ -109,11 +109,16 @@ impl Rig {
 
     /// What there is between two batches: the effects so far, and the keys that they have led to.
     pub(crate) fn cut(&self) -> (usize, i64, Contents) {
+        self.cut_of(&keys)
+    }
+
+    /// As [`Rig::cut`], of the keys that `named` names.
+    pub(crate) fn cut_of(&self, named: Names<'_>) -> (usize, i64, Contents) {
         let _alone = self.between_batches.write().unwrap();
         let now_ms = clock::unix_ms();
         let mut accessor = self.keyspace.accessor().unwrap();
         let dbs: Vec<u16> = (0..DATABASES).collect();
-        let contents = contents(&mut accessor, &dbs, now_ms);
+        let contents = contents_of(&mut accessor, &dbs, now_ms, named);
         (self.kept().len(), now_ms, contents)
     }
 }

@@ -51,6 +51,17 @@ impl Seen {
         self.packed.clear();
     }
 
+    /// Without the count that a HyperLogLog keeps of itself, of which no effect tells: it follows from the rest.
+    fn without_derived(&mut self) {
+        if let Content::String(bytes) = &mut self.content
+            && bytes.starts_with(b"HYLL")
+            && let Some(count) = bytes.get_mut(8..16)
+        {
+            count.fill(0);
+            self.packed.clear();
+        }
+    }
+
     /// Without its form and the name of its encoding, which a copy that is filled element by element finds anew.
     pub(crate) fn without_form(&mut self) {
         self.without_packed();
@@ -60,16 +71,24 @@ impl Seen {
     }
 }
 
+/// Names of keys of a database.
+pub(crate) type Names<'n> = &'n dyn Fn(&mut Accessor, u16) -> BTreeSet<Vec<u8>>;
 pub(crate) type Contents = BTreeMap<(u16, Vec<u8>), Seen>;
 
 /// The keys of some databases, as they are at a time.
 pub(crate) fn contents(accessor: &mut Accessor, dbs: &[u16], now_ms: i64) -> Contents {
+    contents_of(accessor, dbs, now_ms, &keys)
+}
+
+/// The keys of some databases that `named` names, as they are at a time.
+pub(crate) fn contents_of(accessor: &mut Accessor, dbs: &[u16], now_ms: i64, named: Names<'_>) -> Contents {
     let mut all = Contents::new();
     accessor.begin_batch(now_ms);
     for &db in dbs {
-        for key in keys(accessor, db) {
+        for key in named(accessor, db) {
             if let Some(mut seen) = seen(accessor, db, &key).0 {
                 seen.packed = accessor.writer(db).copy(db, &key).unwrap().unwrap().bytes().to_vec();
+                seen.without_derived();
                 all.insert((db, key), seen);
             }
         }
