@@ -66,10 +66,10 @@ pub(super) const MSET: Command = Command {
 fn mset(call: &mut WriteCall<'_>) -> Outcome {
     let pairs = call.args.slice_from(1);
     check_pairs(pairs, "mset")?;
-    let (db, count) = (call.keys.db(), pairs.len() / 2);
-    let copies = Copies::of(pair_positions(count).map(|at| (pairs.at(at), pairs.at(at + 1))));
-    call.keys.plan().hold_for(pair_positions(count).map(|at| (db, pairs.at(at), Need::Overwrite)))?;
-    set_pairs(call, pairs, count, None, &copies)?;
+    let count = pairs.len() / 2;
+    if let Some(copies) = hold_if(call, pairs, count, None)? {
+        set_pairs(call, pairs, count, None, &copies)?;
+    }
     call.reply.ok();
     Ok(())
 }
@@ -80,7 +80,6 @@ pub(super) const MSETNX: Command = Command {
         id: 22,
         summary: "Atomically modifies the string values of one or more keys only when all keys don't exist.",
         args: &[Arg::block("data", &[Arg::key("key", Access::Create), Arg::value("value")]).multiple()],
-        traits: Traits { fast: false, ..WRITE },
         tips: &[],
         ..MSET.spec
     },
@@ -90,11 +89,12 @@ pub(super) const MSETNX: Command = Command {
 fn msetnx(call: &mut WriteCall<'_>) -> Outcome {
     let pairs = call.args.slice_from(1);
     check_pairs(pairs, "msetnx")?;
-    let none_exists = all_exist(call, pairs, pairs.len() / 2, false)?;
-    if none_exists {
-        set_pairs(call, pairs, pairs.len() / 2, None, &Copies::default())?;
+    let count = pairs.len() / 2;
+    let copies = hold_if(call, pairs, count, Some(false))?;
+    if let Some(copies) = &copies {
+        set_pairs(call, pairs, count, None, copies)?;
     }
-    call.reply.integer(i64::from(none_exists));
+    call.reply.integer(i64::from(copies.is_some()));
     Ok(())
 }
 
@@ -111,8 +111,6 @@ pub(super) const MSETEX: Command = Command {
             EXPIRY_OR_KEEP,
         ],
         keys: Keys::Specs(&[KeySpec::counted(1, 2, Access::Overwrite)]),
-        // Its options ask what is there.
-        traits: Traits { fast: false, ..WRITE },
         ..MSET.spec
     },
     run: Handler::Write(msetex),
@@ -144,28 +142,47 @@ fn msetex(call: &mut WriteCall<'_>) -> Outcome {
         _ => None,
     };
     let pairs = call.args.slice_from(2);
-    let holds = match must_exist {
-        None => true,
-        Some(wanted) => all_exist(call, pairs, count, wanted)?,
-    };
-    if holds {
+    let copies = hold_if(call, pairs, count, must_exist)?;
+    if let Some(copies) = &copies {
         match change {
-            ExpiryChange::Keep => set_pairs_keeping(call, pairs, count)?,
+            ExpiryChange::Keep => set_pairs_keeping(call, pairs, count, copies)?,
             // What expires at once is a change even of what was not there.
             _ if expiry_ms.is_some_and(|at| at <= call.now_ms()) => {
-                set_pairs(call, pairs, count, None, &Copies::default())?;
+                set_pairs(call, pairs, count, None, copies)?;
                 delete_expired(call, pairs, count)?;
             }
-            _ => set_pairs(call, pairs, count, expiry_ms, &Copies::default())?,
+            _ => set_pairs(call, pairs, count, expiry_ms, copies)?,
         }
     }
-    call.reply.integer(i64::from(holds));
+    call.reply.integer(i64::from(copies.is_some()));
     Ok(())
 }
 
 /// The positions of the keys of `count` pairs.
 fn pair_positions(count: usize) -> impl Iterator<Item = usize> + Clone {
     (0..count).map(|pair| 2 * pair)
+}
+
+/// Latches the keys of the first `count` pairs and gives copies of the values that are large, which are made before: under the
+/// latches they would hold others up. `must_exist`: nothing is given unless all of the keys exist, or none.
+fn hold_if(call: &mut WriteCall<'_>, pairs: Args<'_>, count: usize, must_exist: Option<bool>) -> Result<Option<Copies>, Missing> {
+    let values = || pair_positions(count).map(|at| (pairs.at(at), pairs.at(at + 1)));
+    let copies = match must_exist {
+        // Copies would be in vain where the condition fails. What is on the device is read with the other keys, and asked then.
+        Some(wanted) if Copies::are_needed(values()) => match all_exist(call, pairs, count, wanted) {
+            Ok(true) => Copies::of(values()),
+            Ok(false) => return Ok(None),
+            Err(_) => Copies::default(),
+        },
+        _ => Copies::of(values()),
+    };
+    let (db, need) = (call.keys.db(), if must_exist.is_some() { Need::Read } else { Need::Overwrite });
+    call.keys.plan().hold_for(pair_positions(count).map(|at| (db, pairs.at(at), need)))?;
+    let holds = match must_exist {
+        None => true,
+        Some(wanted) => all_exist(call, pairs, count, wanted)?,
+    };
+    Ok(holds.then_some(copies))
 }
 
 /// Whether the keys of the first `count` pairs all exist, or none of them.
@@ -225,7 +242,7 @@ fn tell_set(call: &mut WriteCall<'_>, pairs: Args<'_>, before: &[Option<Kind>], 
 }
 
 /// As [`set_pairs`], each key with the expiry that it has.
-fn set_pairs_keeping(call: &mut WriteCall<'_>, pairs: Args<'_>, count: usize) -> Outcome {
+fn set_pairs_keeping(call: &mut WriteCall<'_>, pairs: Args<'_>, count: usize, copies: &Copies) -> Outcome {
     let mut kept = Vec::with_capacity(count);
     for at in pair_positions(count) {
         let key = call.keys.key(pairs.at(at));
@@ -233,7 +250,7 @@ fn set_pairs_keeping(call: &mut WriteCall<'_>, pairs: Args<'_>, count: usize) ->
         kept.push((pairs.at(at), pairs.at(at + 1), expiry_ms));
     }
     let before = kinds_before(call, pairs, count)?;
-    call.keys.upsert_all(kept.into_iter(), &Copies::default())?;
+    call.keys.upsert_all(kept.into_iter(), copies)?;
     tell_set(call, pairs, &before, false);
     Ok(())
 }

@@ -10,6 +10,8 @@ mod lcs;
 mod many;
 mod range;
 
+use std::borrow::Cow;
+
 use almandine_base::events::Classes;
 use almandine_command_spec::{Access, Arg, CommandSpec, Deprecated, Group, Keys, Traits};
 use almandine_handler::{Command, CommandError, Handler, Options, Outcome, ReadCall, Stop, WriteCall};
@@ -174,6 +176,12 @@ fn set_with_options(call: &mut WriteCall<'_>) -> Outcome {
         call.reply.ok();
         return Ok(());
     }
+    // What is on the device is not asked before it is read, and then anew.
+    let holds = |call: &mut WriteCall<'_>| match call.keys.read(key) {
+        Ok(old) => options.condition.holds(old.as_ref()).unwrap_or(false),
+        Err(_) => false,
+    };
+    let value = value::copy_large(key, call.args.at(2), || matches!(options.condition, Condition::Always) || holds(call));
     call.keys.plan().hold_one(key)?;
     let old = call.keys.read(key)?;
     if options.get {
@@ -189,8 +197,8 @@ fn set_with_options(call: &mut WriteCall<'_>) -> Outcome {
     let holds = holds?;
     match expiry_ms {
         _ if !holds => {}
-        Some(expiry_ms) if !kept => value::set_expiring(call, key, call.args.at(2), expiry_ms)?,
-        _ => value::set(call, key, call.args.at(2), Put { expiry_ms: kept_ms.filter(|_| kept), ..Put::default() })?,
+        Some(expiry_ms) if !kept => value::set_expiring(call, key, value, expiry_ms)?,
+        _ => value::set_copied(call, key, value, Put { expiry_ms: kept_ms.filter(|_| kept), ..Put::default() })?,
     }
     match (options.get, holds) {
         (true, _) => {}
@@ -323,12 +331,13 @@ const SETNX: Command = Command {
 
 fn setnx(call: &mut WriteCall<'_>) -> Outcome {
     let key = call.key(1);
-    let created = match call.keys.modify(key)? {
-        Slot::Vacant(vacant) => {
-            vacant.insert(Kind::String, call.args.at(2), Put::default())?;
-            true
-        }
-        Slot::Occupied(_) => false,
+    let value = value::copy_large(key, call.args.at(2), || call.keys.exists(key) == Ok(false));
+    let created = match (value, Put::default()) {
+        (Cow::Owned(value), put) => call.keys.insert_owned(key, value, put)?,
+        (Cow::Borrowed(value), put) => match call.keys.modify(key)? {
+            Slot::Vacant(vacant) => vacant.insert(Kind::String, value, put).map(|()| true)?,
+            Slot::Occupied(_) => false,
+        },
     };
     if created {
         call.event(Classes::STRING, "set", key);
@@ -369,7 +378,7 @@ fn set_expiring(call: &mut WriteCall<'_>, unit: Unit, command: &str) -> Outcome 
     let expiry = Expiry { amount: call.args.at(2), unit, absolute: false };
     let expiry_ms = expiry.at_ms(call.now_ms(), command)?;
     let key = call.key(1);
-    value::set_expiring(call, key, call.args.at(3), expiry_ms)?;
+    value::set_expiring(call, key, Cow::Borrowed(call.args.at(3)), expiry_ms)?;
     call.reply.ok();
     Ok(())
 }

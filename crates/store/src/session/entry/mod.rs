@@ -157,7 +157,10 @@ impl Session {
     #[inline]
     pub fn upsert(&mut self, key: Key<'_>, value: &[u8], put: Put) -> Result<(), NotSet> {
         if !fits_inline(key.bytes.len(), value.len()) {
-            // Copied before the key is latched: under the latch a pointer changes.
+            // Copied before the key is latched: under the latch a pointer changes. Callers that hold it already should have copied.
+            if self.holds_latches() {
+                steps::take(value.len());
+            }
             return self.upsert_shared(key, Arc::new(HeapValue::string(value.to_vec())), put);
         }
         // The slot is used where it lies: taken out, it is copied twice.
