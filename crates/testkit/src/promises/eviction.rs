@@ -87,7 +87,7 @@ impl<R: Runtime> Owner<R> {
     fn act(&mut self) {
         // Keys that may not go are few, so that they fit.
         let key = self.random.below(self.settings.keys);
-        let key = if self.may_go(key) { key } else { key % 16 | 1 };
+        let key = if self.may_go(key) { key } else { (key % 16) | 1 };
         match self.random.below(10) {
             0..5 => self.write(key),
             5 => {
