@@ -331,13 +331,12 @@ const SETNX: Command = Command {
 
 fn setnx(call: &mut WriteCall<'_>) -> Outcome {
     let key = call.key(1);
-    let value = value::copy_large(key, call.args.at(2), || call.keys.exists(key) == Ok(false));
-    let created = match (value, Put::default()) {
-        (Cow::Owned(value), put) => call.keys.insert_owned(key, value, put)?,
-        (Cow::Borrowed(value), put) => match call.keys.modify(key)? {
-            Slot::Vacant(vacant) => vacant.insert(Kind::String, value, put).map(|()| true)?,
-            Slot::Occupied(_) => false,
-        },
+    let created = match call.keys.modify(key)? {
+        Slot::Vacant(vacant) => {
+            vacant.insert(Kind::String, call.args.at(2), Put::default())?;
+            true
+        }
+        Slot::Occupied(_) => false,
     };
     if created {
         call.event(Classes::STRING, "set", key);

@@ -53,19 +53,6 @@ impl<'w> Writer<'w> {
         Ok(self.reader.accessor.session.upsert_shared(key, SharedValue::new(HeapValue::string(value)), put)?)
     }
 
-    /// Sets a key to a string, which is not copied when it is large, unless the key is there. Says whether it was not.
-    ///
-    /// # Errors
-    /// As for [`Writer::upsert`].
-    pub fn insert_owned(&mut self, key: Key<'_>, value: Vec<u8>, put: Put) -> Result<bool, Refusal> {
-        let key = self.reader.current(key);
-        match self.reader.accessor.session.entry(key)? {
-            Slot::Occupied(_) => return Ok(false),
-            Slot::Vacant(entry) => entry.insert_shared(Kind::String, SharedValue::new(HeapValue::string(value)), put)?,
-        }
-        Ok(true)
-    }
-
     /// Sets locked keys to strings, each with when it expires: all of them or none. Of several pairs with one key the last one
     /// counts. `copies` are those of these pairs, or none.
     ///

@@ -177,8 +177,6 @@ fn a_large_set_copies_nothing_under_its_latch() {
         ("SET k v", "SET k LONG IFEQ other"),
         ("", "SET k LONG NX"),
         ("SET k v", "SET k LONG NX"),
-        ("", "SETNX k LONG"),
-        ("SET k v", "SETNX k LONG"),
         ("", "MSET k LONG l v"),
         ("", "MSETNX k LONG l v"),
         ("SET l v", "MSETNX k LONG l v"),
