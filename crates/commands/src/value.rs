@@ -58,8 +58,8 @@ fn upsert(call: &mut WriteCall<'_>, key: Key<'_>, value: Cow<'_, [u8]>, put: Put
     Ok(())
 }
 
-/// A value for a key that will be latched: a copy if it is large and `is_likely` says that it will be stored. Under the latch copying
-/// it would hold others up.
+/// A value for a key that will be latched: a copy if it is large and `is_likely` says that it will be stored. Copying it under the
+/// latch would hold others up.
 pub(crate) fn copy_large<'v>(key: Key<'_>, value: &'v [u8], is_likely: impl FnOnce() -> bool) -> Cow<'v, [u8]> {
     let is_large = Copies::are_needed(std::iter::once((key.bytes, value)));
     if is_large && is_likely() { Cow::Owned(value.to_vec()) } else { Cow::Borrowed(value) }
