@@ -46,6 +46,8 @@ pub enum LogContext {
     TopLevel,
     /// In a transaction.
     Multi,
+    /// To a command that a script has called.
+    Lua,
 }
 
 impl LogContext {
@@ -55,6 +57,7 @@ impl LogContext {
         match self {
             Self::TopLevel => "toplevel",
             Self::Multi => "multi",
+            Self::Lua => "lua",
         }
     }
 }

@@ -131,7 +131,12 @@ const SUBCOMMANDS: &[Subcommand] = &[
         almandine_io::crash::segfault()
     }),
     subcommand("SET-ACTIVE-EXPIRE", "<0|1>", "Whether expired keys are removed in the background.", 1..=1, set_active_expire),
-    subcommand("SET-DISABLE-DENY-SCRIPTS", "<0|1>", "Does nothing: accepted for scripts.", 1..=1, accept),
+    subcommand("SET-DISABLE-DENY-SCRIPTS", "<0|1>", "Whether scripts may call any command.", 1..=1, |call| {
+        let any = parse_i64(call.args.at(2)).is_some_and(|value| value != 0);
+        call.context.instance.scripts.call_any.store(any, Relaxed);
+        call.reply.ok();
+        Ok(())
+    }),
     subcommand(
         "SET-SKIP-CHECKSUM-VALIDATION",
         "<0|1>",

@@ -1,8 +1,14 @@
-//! FUNCTION: there is no library, and none can be loaded yet. All answers are those of a server that holds none.
+//! FUNCTION: libraries of functions, which FCALL runs.
 
 use almandine_command_spec::{Arg, CommandSpec, Group, Traits};
 use almandine_commands::payload;
-use almandine_handler::{AdminCall, Command, Handler, Outcome, ReadCall, Word, errors, help};
+use almandine_datatypes::glob::{self, Case};
+use almandine_handler::{AdminCall, Command, CommandError, Context, Handler, Outcome, ReadCall, Word, errors, help};
+use almandine_io::clock;
+use almandine_resp::Reply;
+use almandine_script::{Library, ProgramKind, RestorePolicy, ScriptFlags};
+
+use crate::script::kill;
 
 pub(super) const COMMANDS: &[&Command] = &[&FUNCTION, &DELETE, &DUMP, &FLUSH, &HELP, &KILL, &LIST, &LOAD, &RESTORE, &STATS];
 
@@ -51,7 +57,13 @@ const DELETE: Command = Command {
         tips: ALL_SHARDS,
         ..SUBCOMMAND
     },
-    run: Handler::Admin(|_| Err(errors::server::NO_SUCH_LIBRARY.into())),
+    run: Handler::Admin(|call| {
+        if !call.context.instance.scripts.libraries.delete(call.args.at(2)) {
+            return Err(errors::server::NO_SUCH_LIBRARY.into());
+        }
+        call.reply.ok();
+        Ok(())
+    }),
 };
 
 const DUMP: Command = Command {
@@ -63,7 +75,8 @@ const DUMP: Command = Command {
         ..SUBCOMMAND
     },
     run: Handler::Read(|call| {
-        call.reply.bulk(&payload::nothing());
+        let libraries = call.context.instance.scripts.libraries.all();
+        call.reply.bulk(&payload::of_libraries(libraries.iter().map(|(_, library)| &*library.code)));
         Ok(())
     }),
 };
@@ -91,6 +104,7 @@ fn flush(call: &mut AdminCall<'_>) -> Outcome {
         Some(word) if word.is("ASYNC") || word.is("SYNC") => {}
         Some(_) => return Err(errors::server::FUNCTION_FLUSH_MODE.into()),
     }
+    call.context.instance.scripts.libraries.flush();
     call.reply.ok();
     Ok(())
 }
@@ -106,7 +120,7 @@ const KILL: Command = Command {
         tips: &["request_policy:all_shards", "response_policy:one_succeeded"],
         ..SUBCOMMAND
     },
-    run: Handler::Read(|_| Err(errors::server::NOTHING_RUNS.into())),
+    run: Handler::Admin(|call| kill(call, ProgramKind::Function)),
 };
 
 const LIST: Command = Command {
@@ -127,20 +141,52 @@ const LIST: Command = Command {
 
 /// Each argument may be given once.
 fn list(call: &mut ReadCall<'_>) -> Outcome {
-    let (mut with_code, mut named) = (false, false);
+    let (mut with_code, mut pattern) = (false, None);
     let mut arguments = call.args.slice_from(2).iter();
     while let Some(argument) = arguments.next() {
         match Word(argument) {
             word if word.is("WITHCODE") && !with_code => with_code = true,
-            word if word.is("LIBRARYNAME") && !named => {
-                arguments.next().ok_or(errors::server::FUNCTION_LIST_NAME)?;
-                named = true;
+            word if word.is("LIBRARYNAME") && pattern.is_none() => {
+                pattern = Some(arguments.next().ok_or(errors::server::FUNCTION_LIST_NAME)?);
             }
             _ => return Err(errors::server::unknown_argument(argument).into()),
         }
     }
-    call.reply.array(0);
+    let mut libraries = call.context.instance.scripts.libraries.all();
+    libraries.retain(|(name, _)| pattern.is_none_or(|pattern| glob::matches(pattern, name, Case::Sensitive)));
+    call.reply.array(libraries.len());
+    for (name, library) in &libraries {
+        call.reply.map(if with_code { 4 } else { 3 });
+        describe(&mut call.reply, name, library);
+        if with_code {
+            call.reply.bulk(b"library_code");
+            call.reply.bulk(&library.code);
+        }
+    }
     Ok(())
+}
+
+fn describe(reply: &mut Reply<'_>, name: &[u8], library: &Library) {
+    for (field, value) in [(&b"library_name"[..], name), (b"engine", b"LUA")] {
+        reply.bulk(field);
+        reply.bulk(value);
+    }
+    reply.bulk(b"functions");
+    reply.array(library.functions.len());
+    for function in &library.functions {
+        reply.map(3);
+        reply.bulk(b"name");
+        reply.bulk(&function.name);
+        reply.bulk(b"description");
+        match &function.description {
+            Some(description) => reply.bulk(description),
+            None => reply.null(),
+        }
+        reply.bulk(b"flags");
+        let flags = || ScriptFlags::NAMES.iter().filter(|(_, flag)| function.flags.any(*flag));
+        reply.set(flags().count());
+        flags().for_each(|(name, _)| reply.simple(name));
+    }
 }
 
 const LOAD: Command = Command {
@@ -154,11 +200,28 @@ const LOAD: Command = Command {
         tips: ALL_SHARDS,
         ..SUBCOMMAND
     },
-    run: Handler::Admin(|_| Err(errors::not_supported_yet("FUNCTION LOAD", NO_ENGINE).into())),
+    run: Handler::Admin(load),
 };
 
-/// Why nothing can be loaded.
-const NO_ENGINE: &str = "there is no scripting engine";
+fn load(call: &mut AdminCall<'_>) -> Outcome {
+    let code = call.args.len() - 1;
+    let mut replace = false;
+    for option in call.args.first(code).slice_from(2).iter() {
+        if !Word(option).is("REPLACE") {
+            return Err(errors::script::unknown_load_option(option).into());
+        }
+        replace = true;
+    }
+    let memory_limit = memory_limit(call.context);
+    let loaded = call.context.instance.scripts.libraries.load(call.args.at(code), replace, memory_limit);
+    let name = loaded.map_err(|error| CommandError::new(error.0))?;
+    call.reply.bulk(&name);
+    Ok(())
+}
+
+fn memory_limit(context: &Context) -> usize {
+    usize::try_from(context.settings().process.script_memory_limit_bytes).unwrap_or(usize::MAX)
+}
 
 const RESTORE: Command = Command {
     spec: CommandSpec {
@@ -181,18 +244,20 @@ const RESTORE: Command = Command {
     run: Handler::Admin(restore),
 };
 
-/// Only what a server without libraries dumps can be restored.
 fn restore(call: &mut AdminCall<'_>) -> Outcome {
     if call.args.len() > 4 {
         return Err(errors::subcommand_syntax("FUNCTION", call.args.at(1)).into());
     }
-    let known = |word: Word<'_>| ["FLUSH", "APPEND", "REPLACE"].iter().any(|policy| word.is(policy));
-    if call.args.get(3).map(Word).is_some_and(|policy| !known(policy)) {
-        return Err(errors::server::FUNCTION_RESTORE_POLICY.into());
-    }
-    if !payload::is_nothing(call.args.at(2))? {
-        return Err(errors::not_supported_yet("FUNCTION RESTORE of libraries", NO_ENGINE).into());
-    }
+    let policy = match call.args.get(3).map(Word) {
+        None => RestorePolicy::Append,
+        Some(word) if word.is("APPEND") => RestorePolicy::Append,
+        Some(word) if word.is("REPLACE") => RestorePolicy::Replace,
+        Some(word) if word.is("FLUSH") => RestorePolicy::Flush,
+        Some(_) => return Err(errors::server::FUNCTION_RESTORE_POLICY.into()),
+    };
+    let codes = payload::open_libraries(call.args.at(2))?;
+    let restored = call.context.instance.scripts.libraries.restore(&codes, policy, memory_limit(call.context));
+    restored.map_err(|error| CommandError::new(error.0))?;
     call.reply.ok();
     Ok(())
 }
@@ -213,14 +278,27 @@ const STATS: Command = Command {
 fn stats(call: &mut ReadCall<'_>) -> Outcome {
     call.reply.map(2);
     call.reply.bulk(b"running_script");
-    call.reply.null();
+    match call.context.instance.scripts.running.longest() {
+        Some(running) => {
+            call.reply.map(3);
+            call.reply.bulk(b"name");
+            call.reply.bulk(&running.name);
+            call.reply.bulk(b"command");
+            call.reply.array(running.command.len());
+            running.command.iter().for_each(|word| call.reply.bulk(word));
+            call.reply.bulk(b"duration_ms");
+            call.reply.unsigned(clock::monotonic_ns().saturating_sub(running.start_ns) / 1_000_000);
+        }
+        None => call.reply.null(),
+    }
     call.reply.bulk(b"engines");
     call.reply.map(1);
     call.reply.bulk(b"LUA");
     call.reply.map(2);
-    for figure in ["libraries_count", "functions_count"] {
-        call.reply.bulk(figure.as_bytes());
-        call.reply.integer(0);
+    let (libraries, functions, _) = call.context.instance.scripts.libraries.totals();
+    for (name, count) in [("libraries_count", libraries), ("functions_count", functions)] {
+        call.reply.bulk(name.as_bytes());
+        call.reply.unsigned(count as u64);
     }
     Ok(())
 }

@@ -16,6 +16,7 @@ mod connection;
 mod databases;
 mod debug;
 mod digest;
+mod eval;
 mod function;
 mod hotkeys;
 mod info;
@@ -55,6 +56,7 @@ pub const COMMANDS: &[&[&Command]] = &[
     persistence::COMMANDS,
     replication::COMMANDS,
     module::COMMANDS,
+    eval::COMMANDS,
     function::COMMANDS,
     script::COMMANDS,
     acl::COMMANDS,

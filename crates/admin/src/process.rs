@@ -22,7 +22,8 @@ const TIME: Command = Command {
         ..CommandSpec::BLANK
     },
     run: Handler::Read(|call| {
-        let now_us = clock::unix_us();
+        // Time stands still while a script runs.
+        let now_us = if call.client.in_script { call.now_ms() * 1000 } else { clock::unix_us() };
         call.reply.array(2);
         [now_us / 1_000_000, now_us % 1_000_000].iter().for_each(|part| call.reply.bulk(part.to_string().as_bytes()));
         Ok(())

@@ -1,9 +1,10 @@
-//! SCRIPT: no script is cached, and none can be loaded yet.
+//! SCRIPT: the cache of scripts, and the end of one that runs.
 
 use almandine_command_spec::{Arg, CommandSpec, Group, Traits};
-use almandine_handler::{AdminCall, Command, Handler, Outcome, ReadCall, Word, errors, help};
+use almandine_handler::{AdminCall, Command, CommandError, Handler, Outcome, ReadCall, Word, errors, help};
+use almandine_script::{KillRefused, ProgramKind};
 
-pub(super) const COMMANDS: &[&Command] = &[&SCRIPT, &DEBUG, &EXISTS, &FLUSH, &HELP, &KILL, &LOAD];
+pub(super) const COMMANDS: &[&Command] = &[&SCRIPT, &DEBUG, &EXISTS, &FLUSH, &HELP, &KILL, &LOAD, &SHOW];
 
 const SCRIPT: Command = Command {
     spec: CommandSpec {
@@ -13,7 +14,7 @@ const SCRIPT: Command = Command {
         complexity: "Depends on subcommand.",
         summary: "A container for Lua scripts management commands.",
         group: Group::Scripting,
-        subcommands: &[&DEBUG.spec, &EXISTS.spec, &FLUSH.spec, &HELP.spec, &KILL.spec, &LOAD.spec],
+        subcommands: &[&DEBUG.spec, &EXISTS.spec, &FLUSH.spec, &HELP.spec, &KILL.spec, &LOAD.spec, &SHOW.spec],
         ..CommandSpec::BLANK
     },
     run: Handler::Container,
@@ -45,14 +46,13 @@ const DEBUG: Command = Command {
 fn debug(call: &mut AdminCall<'_>) -> Outcome {
     match Word(call.args.at(2)) {
         word if word.is("NO") => call.reply.ok(),
-        word if word.is("YES") || word.is("SYNC") => return Err(errors::not_supported_yet("SCRIPT DEBUG", NO_ENGINE).into()),
-        _ => return Err(errors::server::SCRIPT_DEBUG_MODE.into()),
+        word if word.is("YES") || word.is("SYNC") => {
+            return Err(errors::not_supported_yet("SCRIPT DEBUG", "there is no debugger").into());
+        }
+        _ => return Err(errors::script::DEBUG_MODE.into()),
     }
     Ok(())
 }
-
-/// Why nothing can be loaded.
-const NO_ENGINE: &str = "there is no scripting engine";
 
 const EXISTS: Command = Command {
     spec: CommandSpec {
@@ -68,9 +68,9 @@ const EXISTS: Command = Command {
 };
 
 fn exists(call: &mut ReadCall<'_>) -> Outcome {
-    let scripts = call.args.len() - 2;
-    call.reply.array(scripts);
-    (0..scripts).for_each(|_| call.reply.integer(0));
+    let scripts = call.args.slice_from(2);
+    call.reply.array(scripts.len());
+    scripts.iter().for_each(|digits| call.reply.integer(call.context.instance.scripts.contains(digits).into()));
     Ok(())
 }
 
@@ -94,8 +94,9 @@ fn flush(call: &mut AdminCall<'_>) -> Outcome {
     match call.args.get(2).map(Word) {
         None => {}
         Some(word) if call.args.len() == 3 && (word.is("ASYNC") || word.is("SYNC")) => {}
-        Some(_) => return Err(errors::server::SCRIPT_FLUSH_MODE.into()),
+        Some(_) => return Err(errors::script::FLUSH_MODE.into()),
     }
+    call.context.instance.scripts.flush();
     call.reply.ok();
     Ok(())
 }
@@ -111,8 +112,23 @@ const KILL: Command = Command {
         tips: &["request_policy:all_shards", "response_policy:one_succeeded"],
         ..SUBCOMMAND
     },
-    run: Handler::Read(|_| Err(errors::server::NOTHING_RUNS.into())),
+    run: Handler::Admin(|call| kill(call, ProgramKind::Script)),
 };
+
+/// Ends what runs for too long.
+pub(crate) fn kill(call: &mut AdminCall<'_>, kind: ProgramKind) -> Outcome {
+    let refusal = match call.context.instance.scripts.running.kill(kind) {
+        Ok(()) => {
+            call.reply.ok();
+            return Ok(());
+        }
+        Err(KillRefused::NothingRuns) => errors::script::NOTHING_RUNS,
+        Err(KillRefused::HasWritten) => errors::script::UNKILLABLE,
+        Err(KillRefused::OtherKind(ProgramKind::Script)) => errors::script::BUSY_SCRIPT,
+        Err(KillRefused::OtherKind(ProgramKind::Function)) => errors::script::BUSY_FUNCTION,
+    };
+    Err(refusal.into())
+}
 
 const LOAD: Command = Command {
     spec: CommandSpec {
@@ -125,5 +141,25 @@ const LOAD: Command = Command {
         tips: &["request_policy:all_nodes", "response_policy:all_succeeded"],
         ..SUBCOMMAND
     },
-    run: Handler::Admin(|_| Err(errors::not_supported_yet("SCRIPT LOAD", NO_ENGINE).into())),
+    run: Handler::Admin(|call| {
+        let script = call.context.instance.scripts.load(call.args.at(2)).map_err(|error| CommandError::new(error.0))?;
+        call.reply.bulk(&script.sha.hex());
+        Ok(())
+    }),
+};
+
+const SHOW: Command = Command {
+    spec: CommandSpec {
+        name: "SCRIPT|SHOW",
+        id: 497,
+        since: "8.0.0",
+        summary: "Show server-side Lua script in the script cache.",
+        args: &[Arg::value("sha1")],
+        ..SUBCOMMAND
+    },
+    run: Handler::Read(|call| {
+        let script = call.context.instance.scripts.find(call.args.at(2)).ok_or(errors::script::NO_SUCH_SCRIPT)?;
+        call.reply.bulk(&script.text);
+        Ok(())
+    }),
 };

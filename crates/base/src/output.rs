@@ -134,6 +134,22 @@ impl Output {
         self.attachments.push((self.bytes.len(), value));
     }
 
+    /// Copies attached values to where they belong, so that the bytes are all there is but for a stream.
+    pub fn flatten(&mut self) {
+        if self.attachments.is_empty() {
+            return;
+        }
+        let mut whole = Vec::with_capacity(self.len());
+        let mut from = 0;
+        for (at, value) in self.attachments.drain(..) {
+            whole.extend_from_slice(&self.bytes[from..at]);
+            whole.extend_from_slice(&value);
+            from = at;
+        }
+        whole.extend_from_slice(&self.bytes[from..]);
+        (self.bytes, self.attached) = (whole, 0);
+    }
+
     /// The current end.
     #[must_use]
     pub fn mark(&self) -> Mark {

@@ -51,6 +51,7 @@ traits! {
     element_last "" "The last argument names an element of the collection: it is fetched ahead."
     health "" "Asks whether all is well: refused like a write while snapshots fail."
     not_queued "" "Runs at once inside a transaction, too."
+    runs_script "" "Runs a script, whose commands are not known before."
     executes "" "Executes the commands that the client has queued."
     system "" "Internal: for other servers and developers, not for applications."
     subscribed "" "Allowed on a RESP2 connection with subscriptions."

@@ -55,9 +55,8 @@ pub(crate) const REASONS: &[Reason] = &[
         "tls-ciphersuites", "tls-prefer-server-ciphers", "tls-session-caching", "tls-session-cache-size",
         "tls-session-cache-timeout", "max-new-tls-connections-per-cycle",
     ]),
-    because("There are no scripts, functions or modules yet; loading one is an error.", &[
-        "busy-reply-threshold", "lua-enable-deprecated-api", "lua-enable-insecure-api", "enable-module-command",
-    ]),
+    because("There are no modules yet; loading one is an error.", &["enable-module-command"]),
+    because("As `lua-enable-deprecated-api`, which has the effect.", &["lua-enable-insecure-api"]),
     because("As in Redis, where it acts in builds for its own tests only.", &["client-default-resp"]),
     because("The server opens no connections by itself.", &["bind-source-addr"]),
     because("There is no RDMA; `rdma-port` is refused.", &["rdma-bind", "rdma-port", "rdma-rx-size", "rdma-completion-vector"]),

@@ -62,6 +62,12 @@ impl Gate {
         asked
     }
 
+    /// The same, but for no longer than this.
+    #[cfg(not(loom))]
+    pub(crate) fn await_opened_for(&self, time_max: std::time::Duration) {
+        drop(self.opened.wait_timeout_while(self.lock(), time_max, |asked| *asked));
+    }
+
     fn lock(&self) -> MutexGuard<'_, bool> {
         self.asked.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -41,23 +41,34 @@ impl Participant {
     /// As [`Self::enter`], through the gate: waits while another participant is alone.
     #[inline]
     pub fn enter_gated(&self) {
-        self.enter();
-        // Acquire: what was done alone happens before what follows.
-        if self.epoch.gate.closed.load(Ordering::Acquire) && !self.alone.get() {
-            self.wait_at_gate();
+        while !self.try_enter_gated() {
+            self.await_gate();
         }
     }
 
-    #[cold]
-    fn wait_at_gate(&self) {
-        loop {
+    /// The same, without waiting: false, and outside, while another participant is alone.
+    #[inline]
+    pub fn try_enter_gated(&self) -> bool {
+        self.enter();
+        // Acquire: what was done alone happens before what follows.
+        let enters = !self.epoch.gate.closed.load(Ordering::Acquire) || self.alone.get();
+        if !enters {
             self.leave();
-            drop(self.epoch.gate.await_opened());
-            self.enter();
-            if !self.epoch.gate.closed.load(Ordering::Acquire) {
-                return;
-            }
         }
+        enters
+    }
+
+    /// Waits until no participant is alone. From outside the epoch.
+    #[cold]
+    pub fn await_gate(&self) {
+        drop(self.epoch.gate.await_opened());
+    }
+
+    /// The same, but for no longer than this.
+    #[cfg(not(loom))]
+    #[cold]
+    pub fn await_gate_for(&self, time_max: std::time::Duration) {
+        self.epoch.gate.await_opened_for(time_max);
     }
 
     /// Closes the gate, once no other participant has it closed. From outside the epoch. [`Self::is_alone`] says when the

@@ -109,6 +109,10 @@ pub struct Client {
     pub kept: Kept,
     /// What it waits for.
     pub blocking: Blocking,
+    /// Its command is called by a script.
+    pub in_script: bool,
+    /// What its script has answered that was suspended.
+    pub script_reply: Option<Box<Output>>,
 }
 
 impl Client {
@@ -133,6 +137,8 @@ impl Client {
             computing: Computing::default(),
             kept: Kept::default(),
             blocking: Blocking::default(),
+            in_script: false,
+            script_reply: None,
         }
     }
 

@@ -3,6 +3,7 @@
 use almandine_command_spec::CommandSpec;
 
 use crate::call::{AdminCall, ReadCall, WriteCall};
+use crate::script::Prepare;
 use crate::stop::Outcome;
 
 /// A command: what it is, and what it does.
@@ -31,6 +32,8 @@ pub enum Handler {
     Write(fn(&mut WriteCall<'_>) -> Outcome),
     /// Reads and changes the connection, the instance, or whole databases.
     Admin(fn(&mut AdminCall<'_>) -> Outcome),
+    /// Runs a script, which this finds.
+    Script(Prepare),
     /// Only its subcommands run.
     Container,
     /// Not built yet: rules may name it, clients cannot call it.

@@ -56,6 +56,14 @@ flags! {
     NOT_LOADING = 20;
     /// Refused while snapshots fail, as the settings say: writes, and what asks whether all is well.
     NOT_UNSAVED = 21;
+    /// Not to be called by scripts.
+    NO_SCRIPT = 22;
+    /// Runs a script.
+    RUNS_SCRIPT = 23;
+    /// Changes keys or values.
+    WRITES = 26;
+    /// Allowed while a script runs for long.
+    ALLOW_BUSY = 25;
     /// Some arguments are channels, which users may not be permitted.
     CHANNELS = 24;
 }

@@ -107,7 +107,11 @@ pub fn refused_in<'c>(db: u16, client: &Client, table: &Table, dispatch: &'c Dis
 #[cold]
 #[must_use]
 pub fn deny(context: &Context, client: &Client, refused: Refused<'_>, now_ms: i64) -> CommandError {
-    let log_context = if client.transaction.is_some() { LogContext::Multi } else { LogContext::TopLevel };
+    let log_context = match client.in_script {
+        true => LogContext::Lua,
+        false if client.transaction.is_some() => LogContext::Multi,
+        false => LogContext::TopLevel,
+    };
     // The log shows the client as it is while it asks for this.
     client.shared.activity.last_command.store(refused.dispatch.index.into(), Relaxed);
     note(context, client, refused, log_context, now_ms);

@@ -23,6 +23,8 @@ pub enum Stop {
     Unplanned,
     /// The command's result is computed in slices first; see [`crate::computation`].
     Computing,
+    /// The command's script has run for long: it goes on later.
+    Suspended,
     /// The command has found nothing, and its client waits for this.
     Waiting(Box<Block>),
 }

@@ -39,7 +39,9 @@ pub struct Tracked {
 pub fn before_read(client: &mut Client, dispatch: &Dispatch, args: Args<'_>, context: &Context) -> Option<Tracked> {
     let tracking = client.tracking.as_ref()?;
     let entry = context.table.row(dispatch.index);
-    if !entry.command.spec.traits.readonly || !tracking.remembers() {
+    let traits = entry.command.spec.traits;
+    // What a script reads is remembered where it is read.
+    if !traits.readonly || traits.runs_script || !tracking.remembers() {
         return None;
     }
     let instance = &context.instance;

@@ -9,6 +9,7 @@ use almandine_config::{Config, Parameter, SetError, Settings};
 use almandine_io::sync::Mutex;
 use almandine_io::{clock, entropy};
 use almandine_keyspace::{Keyspace, Work};
+use almandine_script::Scripts;
 
 use crate::acl::Acl;
 use crate::client::Clients;
@@ -61,6 +62,8 @@ pub struct Instance {
     pub tracking: Arc<Tracking>,
     /// Publish/subscribe.
     pub pubsub: Arc<PubSub>,
+    /// EVAL and SCRIPT.
+    pub scripts: Scripts,
     /// SLOWLOG and COMMANDLOG.
     pub logs: CommandLogs,
     /// LATENCY.
@@ -125,6 +128,7 @@ impl Instance {
             pause: Pause::default(),
             monitors: MonitorFeed::default(),
             tracking: Arc::new(tracking),
+            scripts: Scripts::default(),
             logs: CommandLogs::default(),
             latency: LatencyMonitor::default(),
             gauges: Gauges::default(),

@@ -19,6 +19,7 @@
 #![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_types))]
 #![forbid(unsafe_code)]
 
+mod calls;
 mod compiler;
 mod heap;
 mod instruction;
@@ -32,8 +33,9 @@ mod random;
 mod value;
 mod vm;
 
+pub use calls::{CallArgument, CallSite};
 pub use compiler::{SyntaxError, compile};
 pub use heap::Heap;
 pub use proto::Proto;
 pub use value::{ClosureRef, LuaValue, NativeRef, StringRef, TableRef, ThreadRef};
-pub use vm::{Host, HostCall, HostOutcome, Machine, MachineOptions, NoHost, RunEnd};
+pub use vm::{Host, HostCall, HostOutcome, Machine, MachineOptions, NoHost, RunEnd, Values};

@@ -77,6 +77,13 @@ impl<'a> Args<'a> {
         Self { base: self.base, spans: self.spans.get(index..).unwrap_or_default() }
     }
 
+    /// The first `count` arguments; all when there are fewer.
+    #[inline]
+    #[must_use]
+    pub fn first(&self, count: usize) -> Self {
+        Self { base: self.base, spans: self.spans.get(..count).unwrap_or(self.spans) }
+    }
+
     /// The arguments in order.
     #[inline]
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = &'a [u8]> + ExactSizeIterator + Clone + use<'a> {

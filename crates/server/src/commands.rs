@@ -85,7 +85,7 @@ mod tests {
                 Handler::Write(_) => {
                     assert!(traits.write || traits.readonly && entry.shape.writes_keys, "{name} writes by type, not by spec")
                 }
-                Handler::Admin(_) | Handler::Container | Handler::Unserved => {}
+                Handler::Admin(_) | Handler::Script(_) | Handler::Container | Handler::Unserved => {}
             }
             assert!(!(traits.write && traits.readonly), "{name}");
         }

@@ -7,31 +7,10 @@
 use almandine_command_spec::{Access, Begin, Category, CommandSpec, Find, Group, KeySpec, Keys, Traits};
 
 /// All of them. Containers bring their subcommands.
-pub(crate) const UNSERVED: &[&[CommandSpec]] = &[SCRIPTING, REPLICATION, CLUSTER, VECTOR_SETS, ARRAYS, BACKUP];
+pub(crate) const UNSERVED: &[&[CommandSpec]] = &[REPLICATION, CLUSTER, VECTOR_SETS, ARRAYS, BACKUP];
 
 const fn command(name: &'static str, arity: i16, group: Group, traits: Traits) -> CommandSpec {
     CommandSpec { name, arity, group, traits, ..CommandSpec::BLANK }
-}
-
-const SCRIPTING: &[CommandSpec] = &[
-    script("EVAL", Access::ReadUpdate),
-    script("EVALSHA", Access::ReadUpdate),
-    script("FCALL", Access::ReadUpdate),
-    script("EVAL_RO", Access::Read),
-    script("EVALSHA_RO", Access::Read),
-    script("FCALL_RO", Access::Read),
-    command("SCRIPT|SHOW", 3, Group::Scripting, Traits { noscript: true, stale: true, ..Traits::NONE }),
-];
-
-/// A command that runs a script: its keys are counted by its second argument.
-const fn script(name: &'static str, access: Access) -> CommandSpec {
-    let keys: &[KeySpec] = match access {
-        Access::Read => const { &[KeySpec::counted(2, 1, Access::Read)] },
-        _ => const { &[KeySpec::counted(2, 1, Access::ReadUpdate)] },
-    };
-    let readonly = matches!(access, Access::Read);
-    let traits = Traits { readonly, noscript: true, stale: true, skip_monitor: true, no_mandatory_keys: true, ..Traits::NONE };
-    CommandSpec { keys: Keys::Specs(keys), ..command(name, -3, Group::Scripting, traits) }
 }
 
 const LINK: Traits = Traits { admin: true, noscript: true, no_async_loading: true, no_multi: true, ..Traits::NONE };

@@ -14,22 +14,35 @@ use almandine_recovery::save::value::{self, Readers};
 /// Bytes of a payload beside its value: the type byte and the footer.
 pub const ENVELOPE_BYTES: usize = 11;
 
-/// The payload of nothing: what FUNCTION DUMP answers without functions.
-#[must_use]
-pub fn nothing() -> Vec<u8> {
+/// The payload of libraries of functions, by their texts.
+pub fn of_libraries<'l>(texts: impl Iterator<Item = &'l [u8]>) -> Vec<u8> {
     let mut payload = Vec::new();
+    for text in texts {
+        payload.push(LIBRARY);
+        almandine_rdb::write_string(text, &mut payload);
+    }
     footer::seal(&mut payload, footer::VERSION_REDIS_7_0);
     payload
 }
 
-/// Whether this is the payload of nothing.
+/// The texts of the libraries of a payload.
 ///
 /// # Errors
-/// When its footer is wrong.
-pub fn is_nothing(payload: &[u8]) -> Result<bool, CommandError> {
-    let (content, _) = footer::open(payload).ok_or(errors::generic::DUMP_NOT_VERIFIED)?;
-    Ok(content.is_empty())
+/// When its footer is wrong, or it has something else.
+pub fn open_libraries(payload: &[u8]) -> Result<Vec<Vec<u8>>, CommandError> {
+    let (mut content, _) = footer::open(payload).ok_or(errors::generic::DUMP_NOT_VERIFIED)?;
+    let mut texts = Vec::new();
+    while let Some(&kind) = content.split_off_first() {
+        if kind != LIBRARY {
+            return Err(errors::script::NO_FUNCTIONS);
+        }
+        texts.push(almandine_rdb::read_string(&mut content).ok_or(errors::generic::DUMP_MALFORMED)?);
+    }
+    Ok(texts)
 }
+
+/// The byte before the text of a library.
+const LIBRARY: u8 = 245;
 
 /// The payload of a key's value. None: there is no such key.
 ///
@@ -144,8 +157,11 @@ mod tests {
     }
 
     #[test]
-    fn nothing_has_a_payload() {
-        assert_eq!(is_nothing(&nothing()), Ok(true));
-        assert_eq!(is_nothing(&of_string(b"")), Ok(false));
+    fn libraries_go_through_a_payload() {
+        let texts = [&b"#!lua name=a\n"[..], &[b'x'; 1000]];
+        assert_eq!(open_libraries(&of_libraries(texts.into_iter())).unwrap(), texts);
+        assert_eq!(open_libraries(&of_libraries(std::iter::empty())), Ok(Vec::new()));
+        assert_eq!(open_libraries(PAYLOAD_HELLO), Err(errors::script::NO_FUNCTIONS));
+        assert_eq!(open_libraries(b"garbage"), Err(errors::generic::DUMP_NOT_VERIFIED));
     }
 }

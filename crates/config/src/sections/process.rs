@@ -2,7 +2,7 @@
 
 use almandine_base::limits;
 
-use super::{LONG, NATURAL, TEXT, YES_NO, collation, title_template};
+use super::{LONG, MEMORY, NATURAL, TEXT, YES_NO, collation, title_template};
 use crate::choices::{Choice, Facility, LogFormat, LogLevel, LogTimestamp, OomScoreAdj, Supervised};
 use crate::kind::Kind;
 use crate::parameter::section;
@@ -54,7 +54,10 @@ section! {
     "disable-thp": YES_NO = "yes" [immutable] "Turn transparent huge pages off for the process.";
     "hz": NATURAL = "10" [] "Turns of background work in a second.";
     "dynamic-hz": YES_NO = "yes" [] "More turns with more clients.";
-    "busy-reply-threshold" / "lua-time-limit": LONG = "5000" [] "Milliseconds after which a running script may be killed.";
+    "busy-reply-threshold" / "lua-time-limit": LONG = "5000" []
+        "Milliseconds after which a running script may be killed, and other clients hear of it; 0 for never."
+        => busy_reply_threshold_ms: u64;
+    "script-memory-limit": MEMORY = "256mb" [] "Memory that one run of a script may use." => script_memory_limit_bytes: u64;
     "hash-seed": TEXT = "" [immutable sensitive hidden] "Seed of the hash function.";
     "req-res-logfile": TEXT = "" [immutable hidden] "File that requests and replies are logged to.";
 }

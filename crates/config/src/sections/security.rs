@@ -21,6 +21,7 @@ section! {
     "acllog-max-len": LONG = "128" [] "Entries of the ACL log." => acl_log_entries_max: u64;
     "hide-user-data-from-log": YES_NO = "yes" [] "Keep keys and values out of the log.";
     "sanitize-dump-payload": (Kind::Choice(&["no", "yes", "clients"])) = "no" [] "Check the payload of RESTORE in depth.";
-    "lua-enable-deprecated-api": YES_NO = "no" [immutable hidden] "Offer deprecated functions to scripts.";
+    "lua-enable-deprecated-api": YES_NO = "no" [immutable hidden] "Offer deprecated functions to scripts."
+        => lua_deprecated_api: bool;
     "lua-enable-insecure-api": YES_NO = "no" [] "Offer insecure functions to scripts.";
 }

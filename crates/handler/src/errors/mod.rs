@@ -22,6 +22,7 @@ pub mod geo;
 pub mod hash;
 pub mod hyperloglog;
 pub mod list;
+pub mod script;
 pub mod server;
 pub mod sorted_set;
 pub mod stream;

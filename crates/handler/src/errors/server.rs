@@ -1,4 +1,4 @@
-//! The server: logs, HOTKEYS, COMMAND, CONFIG, DEBUG, scripts and functions, shutdown.
+//! The server: logs, HOTKEYS, COMMAND, CONFIG, DEBUG, functions, shutdown.
 
 use std::fmt;
 
@@ -74,14 +74,6 @@ pub const NO_SUCH_LIBRARY: CommandError = CommandError::Fixed(&"ERR Library not 
 /// FUNCTION RESTORE with a policy that does not exist.
 pub const FUNCTION_RESTORE_POLICY: CommandError =
     CommandError::Fixed(&"ERR Wrong restore policy given, value should be either FLUSH, APPEND or REPLACE.");
-/// FUNCTION KILL and SCRIPT KILL while nothing runs.
-pub const NOTHING_RUNS: CommandError = CommandError::Fixed(&"NOTBUSY No scripts in execution right now.");
-/// EVALSHA of a script that is not there: clients send the script then.
-pub const NO_SCRIPT: CommandError = CommandError::Fixed(&"NOSCRIPT No matching script. Please use EVAL.");
-/// SCRIPT FLUSH with another word than ASYNC and SYNC.
-pub const SCRIPT_FLUSH_MODE: CommandError = CommandError::Fixed(&"ERR SCRIPT FLUSH only support SYNC|ASYNC option");
-/// SCRIPT DEBUG with another word than YES, SYNC and NO.
-pub const SCRIPT_DEBUG_MODE: CommandError = CommandError::Fixed(&"ERR Use SCRIPT DEBUG YES/SYNC/NO");
 /// DEBUG PROTOCOL PUSH in RESP2.
 pub const NEEDS_RESP3: CommandError = CommandError::Fixed(&"ERR RESP2 is not supported by this command");
 /// DEBUG PROTOCOL with a type that does not exist.

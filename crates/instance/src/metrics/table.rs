@@ -123,19 +123,23 @@ metrics! {
     Memory Gauge allocator_resident: "The same: the store gives back what it does not hold" = |r| Integer(r.held_bytes());
     Memory Gauge total_system_memory: "Bytes of the machine" = |_| Integer(almandine_io::memory::physical_bytes());
     Memory Text total_system_memory_human: "The same, for people" = |_| Text(human(almandine_io::memory::physical_bytes()));
-    Memory Gauge used_memory_lua: "Bytes of scripting" = NONE;
-    Memory Gauge used_memory_vm_eval: "Bytes of scripting" = NONE;
-    Memory Text used_memory_lua_human: "The same, for people" = |_| Text(human(0));
-    Memory Gauge used_memory_scripts_eval: "Bytes of cached scripts" = NONE;
-    Memory Gauge number_of_cached_scripts: "Cached scripts" = NONE;
-    Memory Gauge number_of_functions: "Functions" = NONE;
-    Memory Gauge number_of_libraries: "Libraries of functions" = NONE;
+    Memory Gauge used_memory_lua: "Bytes of the machines that run scripts" = |r| Integer(r.instance.scripts.machines.bytes());
+    Memory Gauge used_memory_vm_eval: "The same" = |r| Integer(r.instance.scripts.machines.bytes());
+    Memory Text used_memory_lua_human: "The same, for people" = |r| Text(human(r.instance.scripts.machines.bytes()));
+    Memory Gauge used_memory_scripts_eval: "Bytes of cached scripts, about" = |r| Integer(r.instance.scripts.totals().1 as u64);
+    Memory Gauge number_of_cached_scripts: "Cached scripts" = |r| Integer(r.instance.scripts.totals().0 as u64);
+    Memory Gauge number_of_functions: "Functions" =
+        |r| Integer(r.instance.scripts.libraries.totals().1 as u64);
+    Memory Gauge number_of_libraries: "Libraries of functions" =
+        |r| Integer(r.instance.scripts.libraries.totals().0 as u64);
     Memory Gauge used_memory_vm_functions: "Bytes of functions" = NONE;
-    Memory Gauge used_memory_vm_total: "Bytes of scripting and functions" = NONE;
-    Memory Text used_memory_vm_total_human: "The same, for people" = |_| Text(human(0));
-    Memory Gauge used_memory_functions: "Bytes of functions" = NONE;
-    Memory Gauge used_memory_scripts: "Bytes of scripts and functions" = NONE;
-    Memory Text used_memory_scripts_human: "The same, for people" = |_| Text(human(0));
+    Memory Gauge used_memory_vm_total: "Bytes of the machines that run scripts and functions" =
+        |r| Integer(r.instance.scripts.machines.bytes());
+    Memory Text used_memory_vm_total_human: "The same, for people" = |r| Text(human(r.instance.scripts.machines.bytes()));
+    Memory Gauge used_memory_functions: "Bytes of the texts of libraries" =
+        |r| Integer(r.instance.scripts.libraries.totals().2 as u64);
+    Memory Gauge used_memory_scripts: "Bytes of scripts and functions, about" = |r| Integer(r.instance.scripts.totals().1 as u64);
+    Memory Text used_memory_scripts_human: "The same, for people" = |r| Text(human(r.instance.scripts.totals().1 as u64));
     Memory Gauge maxmemory: "The memory budget in bytes; 0 for none" = |r| Integer(r.config.settings.memory.maxmemory);
     Memory Text maxmemory_human: "The same, for people" = |r| Text(human(r.config.settings.memory.maxmemory));
     Memory Text maxmemory_policy: "What gives way beyond the budget" =
@@ -244,7 +248,7 @@ metrics! {
     Stats Counter expired_time_cap_reached_count: "Times that expiry ran out of time" = NONE;
     Stats Counter evicted_keys: "Keys evicted" = |r| Integer(r.store.evicted.max(0).unsigned_abs());
     Stats Counter evicted_clients: "Clients closed because of maxmemory-clients" = |r| Integer(r.totals.clients_evicted);
-    Stats Counter evicted_scripts: "Cached scripts that gave way to others" = NONE;
+    Stats Counter evicted_scripts: "Cached scripts that gave way to others" = |r| Integer(r.instance.scripts.evicted());
     Stats Counter refused_out_of_memory: "Commands refused beyond maxmemory" = |r| Integer(r.totals.refused_out_of_memory);
     Stats Counter unknown_commands: "Commands refused because the server does not know or serve them" =
         |r| Integer(r.totals.unknown_commands);

@@ -71,6 +71,18 @@ impl UnitOfWork<'_> {
         self.accessor.unit = Unit::Alone;
     }
 
+    /// Begins a batch without waiting: false, and no batch, while another accessor is alone.
+    #[inline]
+    pub fn try_begin_batch(&mut self, now_ms: i64) -> bool {
+        self.accessor.published = self.accessor.keyspace.listeners.published();
+        self.accessor.session.plan().try_enter(now_ms)
+    }
+
+    /// Waits until no other accessor is alone, but for no longer than this. Between batches.
+    pub fn await_others(&mut self, time_max: std::time::Duration) {
+        self.accessor.session.plan().await_others(time_max);
+    }
+
     /// Says that it is later now, after waiting for others.
     pub fn pass_time(&mut self, now_ms: i64) {
         self.accessor.session.pass_time(now_ms);

@@ -114,7 +114,7 @@ fn setmetatable(context: &mut Context<'_>) -> Stepped {
         return Err(context.error("cannot change a protected metatable"));
     }
     if context.state.heap.is_read_only(table) {
-        return Err(context.error("Attempt to modify a readonly table"));
+        return Err(crate::vm::error::run_error(context.state, context.code, b"Attempt to modify a readonly table"));
     }
     context.state.heap.table_mut(table).set_metatable(metatable);
     context.return_one(LuaValue::Table(table))

@@ -154,7 +154,7 @@ pub(crate) fn run_native(state: &mut State, code: &Code, host: &mut dyn Host, ba
     let function = state.heap.native(native).function;
     let action = match code.native(function) {
         Some(native) => native(&mut Context { state, code, base, count })?,
-        None => call_host(state, host, function, (base, count))?,
+        None => call_host(state, code, host, function, (base, count))?,
     };
     let after = act(state, code, host, action)?;
     if state.heap.memory.is_due() {
@@ -163,11 +163,19 @@ pub(crate) fn run_native(state: &mut State, code: &Code, host: &mut dyn Host, ba
     Ok(after)
 }
 
-fn call_host(state: &mut State, host: &mut dyn Host, function: u32, (base, count): (usize, usize)) -> Result<Action, Fault> {
+fn call_host(
+    state: &mut State,
+    code: &Code,
+    host: &mut dyn Host,
+    function: u32,
+    (base, count): (usize, usize),
+) -> Result<Action, Fault> {
     let mut results = std::mem::take(&mut state.results);
     results.clear();
     let arguments = &state.at.stack[base..base + count];
-    let outcome = host.call(function & !HOST, &mut HostCall { heap: &mut state.heap, arguments, results: &mut results });
+    let frames = &state.at.frames;
+    let outcome =
+        host.call(function & !HOST, &mut HostCall { heap: &mut state.heap, arguments, results: &mut results, frames, code });
     let number = results.len();
     for value in results.drain(..) {
         state.push(value);

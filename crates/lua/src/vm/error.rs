@@ -40,11 +40,21 @@ fn place(code: &Code, frame: &Frame) -> Vec<u8> {
     if frame.kind != FrameKind::Lua {
         return Vec::new();
     }
-    let proto = &code.get(frame.proto).proto;
-    let line = proto.lines[(frame.pc as usize).saturating_sub(1)];
-    let mut text = chunk_name(&proto.source);
-    text.extend(format!(":{line}: ").bytes());
+    let mut text = chunk_name(&code.get(frame.proto).proto.source);
+    text.extend(format!(":{}: ", line_of(code, frame)).bytes());
     text
+}
+
+/// The line at which a function of Lua is.
+pub(crate) fn line_of(code: &Code, frame: &Frame) -> u32 {
+    code.get(frame.proto).proto.lines[(frame.pc as usize).saturating_sub(1)]
+}
+
+/// Notes where the run is, for the program that embeds the machine.
+#[cold]
+pub(crate) fn note_place(state: &mut State, code: &Code) {
+    let frame = state.at.frames.iter().rev().find(|frame| frame.kind == FrameKind::Lua);
+    state.errors.place = frame.map(|frame| (frame.proto, line_of(code, frame)));
 }
 
 /// The place of the function at a level.
@@ -124,12 +134,8 @@ pub(crate) fn refusal(refused: &Refused) -> &'static str {
 
 /// The same for native functions.
 pub(crate) fn refused(context: &mut Context<'_>, why: &Refused) -> Fault {
-    // The table, not the library, refuses: the place is that of the running function, which is native.
-    if *why == Refused::ReadOnly {
-        error(context, refusal(why).as_bytes())
-    } else {
-        run_error(context.state, context.code, refusal(why).as_bytes())
-    }
+    // The table, not the library, refuses: the place is that of the running function, which is native and has none.
+    run_error(context.state, context.code, refusal(why).as_bytes())
 }
 
 /// `attempt to … local 'x' (a nil value)`; `register` is where the running function has the value.

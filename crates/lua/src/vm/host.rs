@@ -1,5 +1,8 @@
 //! What a script may reach outside of the machine.
 
+use super::code::Code;
+use super::error::line_of;
+use super::state::{Frame, FrameKind};
 use crate::heap::Heap;
 use crate::value::{LuaValue, TableRef};
 
@@ -28,6 +31,8 @@ pub struct HostCall<'a> {
     pub(crate) heap: &'a mut Heap,
     pub(crate) arguments: &'a [LuaValue],
     pub(crate) results: &'a mut Vec<LuaValue>,
+    pub(crate) frames: &'a [Frame],
+    pub(crate) code: &'a Code,
 }
 
 impl HostCall<'_> {
@@ -41,6 +46,26 @@ impl HostCall<'_> {
     #[must_use]
     pub fn heap(&self) -> &Heap {
         self.heap
+    }
+
+    /// The chunk and the line of the function of Lua that has called, as messages begin: `chunk:line: `.
+    #[must_use]
+    pub fn place(&self) -> Vec<u8> {
+        let caller = self.frames.len().checked_sub(2).map(|caller| &self.frames[caller]);
+        match caller.filter(|caller| caller.kind == FrameKind::Lua) {
+            Some(caller) => {
+                let mut text = crate::proto::chunk_name(&self.code.get(caller.proto).proto.source);
+                text.extend(format!(":{}: ", line_of(self.code, caller)).bytes());
+                text
+            }
+            None => Vec::new(),
+        }
+    }
+
+    /// True when `bytes` more are within the limit of memory.
+    #[must_use]
+    pub fn allows(&self, bytes: usize) -> bool {
+        self.heap.memory.allows(bytes)
     }
 
     /// Adds a result.
@@ -61,6 +86,12 @@ impl HostCall<'_> {
     /// A field of a table, without metamethods.
     pub fn raw_get(&mut self, table: TableRef, key: LuaValue) -> LuaValue {
         self.heap.get(table, key)
+    }
+
+    /// The field of a table behind `key`, or the first one behind nil; `None` behind the last one.
+    pub fn next(&mut self, table: TableRef, key: LuaValue) -> Option<(LuaValue, LuaValue)> {
+        let key = self.heap.key(key);
+        self.heap.table(table).next(key)?
     }
 
     /// Sets a field of a table without metamethods; false when the table does not take it.

@@ -11,12 +11,14 @@ mod meta;
 mod names;
 mod run;
 pub(crate) mod state;
+mod values;
 
 use std::sync::Arc;
 
 use self::code::Code;
 pub use self::host::{Host, HostCall, HostOutcome, NoHost};
 use self::state::{Coroutine, State};
+pub use self::values::Values;
 use crate::heap::Heap;
 use crate::heap::objects::{Closure, NativeFunction};
 use crate::library;
@@ -32,11 +34,13 @@ pub struct MachineOptions {
     pub memory_limit: usize,
     /// `getfenv` and `setfenv`, which Redis hides by default.
     pub deprecated: bool,
+    /// `pcall` gives the text of an error that is a table with the field `err`.
+    pub error_tables: bool,
 }
 
 impl Default for MachineOptions {
     fn default() -> Self {
-        Self { seed: 0, memory_limit: 256 << 20, deprecated: false }
+        Self { seed: 0, memory_limit: 256 << 20, deprecated: false, error_tables: false }
     }
 }
 
@@ -79,6 +83,7 @@ impl Machine {
         let mut state = State::new(options.seed);
         library::install(&mut state, &entries);
         state.heap.memory.set_limit(options.memory_limit);
+        state.errors.tables = options.error_tables;
         let used = state.heap.memory.used();
         Self { state, code, used, run_globals: Vec::new() }
     }
@@ -194,6 +199,7 @@ impl Machine {
         if self.state.at.resumer.is_some() || self.state.at.stack.is_empty() {
             self.state.at = Coroutine::new(self::state::STACK_START);
         }
+        self.state.errors.place = None;
         let at = &mut self.state.at;
         at.frames.clear();
         at.continuations.clear();

@@ -4,7 +4,7 @@ use super::call::{After, act, call, finish_native, run_native};
 use super::code::Code;
 use super::context::Context;
 use super::coroutine;
-use super::error::place_at;
+use super::error::{note_place, place_at};
 use super::execute::{Exit, execute};
 use super::host::Host;
 use super::meta;
@@ -32,11 +32,14 @@ pub(crate) fn run(state: &mut State, code: &Code, host: &mut dyn Host) -> Ended 
             Ok(None) => {}
             Ok(Some(ended)) => return ended,
             Err(Fault::Abort) => return Ended::Aborted,
-            Err(Fault::Error(error)) => match unwind(state, code, host, error) {
-                Ok(true) => {}
-                Ok(false) => return Ended::Failed,
-                Err(_) => return Ended::Aborted,
-            },
+            Err(Fault::Error(error)) => {
+                note_place(state, code);
+                match unwind(state, code, host, error) {
+                    Ok(true) => {}
+                    Ok(false) => return Ended::Failed,
+                    Err(_) => return Ended::Aborted,
+                }
+            }
         }
     }
 }
@@ -100,7 +103,10 @@ fn unwind(state: &mut State, code: &Code, host: &mut dyn Host, error: LuaValue) 
         while let Some(frame) = state.at.frames.last().copied() {
             state.close(frame.base as usize);
             match frame.kind {
-                FrameKind::Protected => return fail(state, code, host, frame.base as usize, error),
+                FrameKind::Protected => {
+                    let shown = if state.errors.tables { text_of(state, error) } else { error };
+                    return fail(state, code, host, frame.base as usize, shown);
+                }
                 FrameKind::Handled => return handle(state, code, host, 0, error),
                 FrameKind::Handling(failures) if failures < HANDLER_FAILURES_MAX => {
                     return handle(state, code, host, failures + 1, error);
@@ -125,11 +131,22 @@ fn unwind(state: &mut State, code: &Code, host: &mut dyn Host, error: LuaValue) 
         if state.frame().kind == FrameKind::Resumer {
             return Ok(true);
         }
+        note_place(state, code);
         // A wrapped coroutine hands its error on, with the place of its caller.
         if let LuaValue::String(message) = error {
             let text = [&place_at(state, code, 1)[..], state.heap.bytes(message)].concat();
             error = LuaValue::String(state.heap.string_owned(text));
         }
+    }
+}
+
+/// The text of an error that is a table with one, else the error.
+fn text_of(state: &mut State, error: LuaValue) -> LuaValue {
+    let LuaValue::Table(table) = error else { return error };
+    let name = LuaValue::String(state.heap.string(b"err"));
+    match state.heap.get(table, name) {
+        text @ (LuaValue::String(_) | LuaValue::Number(_)) => text,
+        _ => error,
     }
 }
 
@@ -174,10 +191,13 @@ pub(crate) fn begin(state: &mut State, code: &Code, host: &mut dyn Host, count: 
         Ok(After::Suspended) => Some(Ended::Suspended),
         Ok(_) => None,
         Err(Fault::Abort) => Some(Ended::Aborted),
-        Err(Fault::Error(error)) => match unwind(state, code, host, error) {
-            Ok(true) => None,
-            Ok(false) => Some(Ended::Failed),
-            Err(_) => Some(Ended::Aborted),
-        },
+        Err(Fault::Error(error)) => {
+            note_place(state, code);
+            match unwind(state, code, host, error) {
+                Ok(true) => None,
+                Ok(false) => Some(Ended::Failed),
+                Err(_) => Some(Ended::Aborted),
+            }
+        }
     }
 }

@@ -191,6 +191,15 @@ impl Event {
     }
 }
 
+/// What is known of errors.
+#[derive(Debug, Default)]
+pub(crate) struct Errors {
+    /// `pcall` gives the text of an error that is a table with the field `err`.
+    pub(crate) tables: bool,
+    /// Code and line of the last error.
+    pub(crate) place: Option<(u32, u32)>,
+}
+
 /// Everything of a machine but its code.
 #[derive(Debug)]
 pub(crate) struct State {
@@ -219,6 +228,7 @@ pub(crate) struct State {
     pub(crate) clock: f64,
     /// What `cjson` does, until the run ends.
     pub(crate) json: JsonSettings,
+    pub(crate) errors: Errors,
 }
 
 impl State {
@@ -246,6 +256,7 @@ impl State {
             moved: Vec::new(),
             clock: 0.0,
             json: JsonSettings::default(),
+            errors: Errors::default(),
         }
     }
 

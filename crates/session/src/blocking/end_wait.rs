@@ -3,6 +3,7 @@
 //! The worker that ends a wait has claimed the waiter (INV-BLOCK-3), and tells the worker of its connection once.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use almandine_base::Output;
 use almandine_handler::blocking::Waiting;
@@ -15,6 +16,7 @@ use almandine_net::{ConnectionId, Control};
 use almandine_resp::Reply;
 
 use crate::blocking::begin_wait::Request;
+use crate::service::busy::HeldUp;
 use crate::service::receive::WorkerService;
 use crate::state::connection::Connection;
 use crate::steps::reply;
@@ -163,13 +165,17 @@ impl WorkerService {
         self.leave_queues(&waiting.waiter);
     }
 
-    fn leave_queues(&mut self, waiter: &Waiter) {
+    pub(crate) fn leave_queues(&mut self, waiter: &Arc<Waiter>) {
         if waiter.has_left() {
             // The worker that served it has seen to that.
             return;
         }
+        let now_ms = self.worker.runner.now_ms;
+        if !self.worker.enter(now_ms) {
+            self.held.push(HeldUp::Leaves(Arc::clone(waiter)));
+            return;
+        }
         let accessor = &mut self.worker.runner.accessor;
-        accessor.begin_batch(self.worker.runner.now_ms);
         accessor.waiters().leave(waiter);
         accessor.end_batch();
     }

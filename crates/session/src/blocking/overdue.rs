@@ -15,6 +15,7 @@ use almandine_net::{ConnectionId, Control};
 
 use crate::blocking::begin_wait::{NEVER, Request};
 use crate::observe::running;
+use crate::service::busy::HeldUp;
 use crate::service::receive::WorkerService;
 use crate::state::connection::Connection;
 
@@ -67,6 +68,10 @@ impl WorkerService {
     /// The store has removed a key: the waiters that ask for that are served.
     #[cold]
     pub(crate) fn serve_lost(&mut self, key: ReadyKey) {
+        if self.worker.is_held() {
+            self.held.push(HeldUp::Lost(key));
+            return;
+        }
         step!(ServeLost, self.serve_unchanged(|_| vec![key]));
     }
 
@@ -75,9 +80,12 @@ impl WorkerService {
         let start_ns = clock::monotonic_ns();
         self.follow_configuration();
         let now_ms = (self.unix_ahead_ns + start_ns.cast_signed()) / 1_000_000;
+        if !self.worker.enter(now_ms) {
+            // Those that wait for them look again, or hear of the next change.
+            return;
+        }
         let runner = &mut self.worker.runner;
         runner.now_ms = now_ms;
-        runner.accessor.begin_batch(now_ms);
         runner.accessor.set_quiet(false);
         runner.timing.begin(start_ns);
         let keys = keys(&mut runner.accessor);

@@ -9,9 +9,13 @@ use almandine_io::clock;
 /// Appends the line for one command, as Redis writes it: time, database, peer, quoted arguments, which hold no secrets any more.
 pub(crate) fn write_line<'a>(lines: &mut String, client: &Client, arguments: impl Iterator<Item = &'a [u8]>) {
     let now_us = clock::unix_us();
-    let peer = if client.shared.unix_socket { "unix:" } else { "" };
+    let (before, peer) = match (client.in_script, client.shared.unix_socket) {
+        (true, _) => ("", "lua"),
+        (false, true) => ("unix:", &*client.shared.address),
+        (false, false) => ("", &*client.shared.address),
+    };
     // Writing to a String does not fail.
-    let _ = write!(lines, "+{}.{:06} [{} {peer}{}]", now_us / 1_000_000, now_us % 1_000_000, client.db, client.shared.address);
+    let _ = write!(lines, "+{}.{:06} [{} {before}{peer}]", now_us / 1_000_000, now_us % 1_000_000, client.db);
     for argument in arguments {
         lines.push_str(" \"");
         argument.iter().for_each(|byte| write_byte(lines, *byte));

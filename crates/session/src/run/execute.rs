@@ -60,6 +60,7 @@ impl Runner {
                 &CommandError::TooManyCold
             }
             Stop::Computing => return Err(Pending::Computation),
+            Stop::Suspended => return Err(Pending::Script),
             Stop::Waiting(_) => return Err(Pending::Key),
             Stop::Unreadable if self.accessor.cold().lacks_room() => &CommandError::NoRoomForCold,
             Stop::Unreadable => &CommandError::StorageUnreadable,
@@ -156,6 +157,7 @@ impl Runner {
                 }
                 outcome
             }
+            Handler::Script(prepare) => self.run_script(client, out, args.slice_from(0), prepare),
             // Of the second the table finds none by the name of a call.
             Handler::Container | Handler::Unserved => Err(errors::wrong_arity(&context.table.row(dispatch.index).name).into()),
         }

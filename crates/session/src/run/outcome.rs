@@ -3,7 +3,8 @@
 //! A handler says why it has no reply ([`Stop`](almandine_handler::Stop)). The runner replies errors, so that its caller has a
 //! reply or a [`Pending`]. What a connection does next follows from the [`BatchEnd`], in one place ([`crate::service::receive`]).
 
-/// Why a command has no reply yet. It has changed nothing, and no counter shows that it ran: it runs again from its start.
+/// Why a command has no reply yet. It has changed nothing, and no counter shows that it ran: it runs again from its start. What a
+/// script that is suspended has done stands; when its command runs again, that takes the reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Pending {
     /// The command needs records from the device. They are noted.
@@ -12,6 +13,8 @@ pub(crate) enum Pending {
     Computation,
     /// The command has found nothing: its client is in the queues of its keys.
     Key,
+    /// The command's script has run for long, and goes on between the rounds of the worker.
+    Script,
 }
 
 /// Why a batch ended where it did.
@@ -45,7 +48,8 @@ pub(crate) struct Executed {
 impl Executed {
     /// What became of one command.
     pub(crate) fn one(end: BatchEnd) -> Self {
-        let runs_again = matches!(end, BatchEnd::Pending(Pending::Records | Pending::Computation) | BatchEnd::Paused);
+        let runs_again =
+            matches!(end, BatchEnd::Pending(Pending::Records | Pending::Computation | Pending::Script) | BatchEnd::Paused);
         Self { commands: usize::from(!runs_again), end }
     }
 }

@@ -8,12 +8,14 @@ use almandine_base::output::Mark;
 use almandine_handler::{Client, CommandError, Context, Dispatch, Flags, redact, tracking};
 use almandine_keyspace::Accessor;
 use almandine_resp::Args;
+use almandine_script::Engine;
 
 use crate::blocking::serve_waiters::{self, Serving};
 use crate::observe::after_command::AfterCommand;
 use crate::observe::timing::Timing;
 use crate::observe::{hot_keys, monitor};
 use crate::run::outcome::Pending;
+use crate::state::script_run::Suspended;
 use crate::steps::plan::Planned;
 use crate::steps::reply;
 
@@ -63,6 +65,10 @@ pub(crate) struct Runner {
     pub(crate) now_ms: i64,
     /// Lines of this batch for MONITOR's listeners.
     pub(crate) monitor_lines: String,
+    /// The machine for scripts, once one has run.
+    pub(crate) engine: Option<Box<Engine>>,
+    /// The script that has run for long.
+    pub(crate) suspended: Option<Box<Suspended>>,
 }
 
 impl Runner {
@@ -82,7 +88,8 @@ impl Runner {
     ) -> Result<Mark, Pending> {
         let Called { dispatch, number, together, watched_bytes, .. } = called;
         let lines_before = self.monitor_lines.len();
-        if STEPS & steps::MONITOR != 0 {
+        // A script that was suspended has been shown.
+        if STEPS & steps::MONITOR != 0 && client.script_reply.is_none() {
             self.show(client, dispatch, args());
         }
         let mut start_ns = 0;
@@ -110,7 +117,7 @@ impl Runner {
             if !together {
                 self.timing.suspend(client, start_ns, pending);
             }
-            if STEPS & steps::MONITOR != 0 && pending != Pending::Key {
+            if STEPS & steps::MONITOR != 0 && !matches!(pending, Pending::Key | Pending::Script) {
                 // It runs again, and is shown then.
                 self.monitor_lines.truncate(lines_before);
             }
@@ -184,7 +191,8 @@ impl Runner {
 
     #[cold]
     fn write_line(&mut self, client: &Client, dispatch: &Dispatch, args: Args<'_>) {
-        if !dispatch.flags.any(Flags::SKIP_MONITOR) {
+        // A script is shown before what it calls.
+        if !dispatch.flags.any(Flags::SKIP_MONITOR) || dispatch.flags.any(Flags::RUNS_SCRIPT) {
             let spec = &self.context.table.row(dispatch.index).command.spec;
             monitor::write_line(&mut self.monitor_lines, client, redact::shown(spec, args));
         }

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use almandine_base::limits::BATCH_COMMANDS_MAX;
 use almandine_base::{Output, step};
-use almandine_handler::{Access, Client, Kept, Table, pubsub, tracking, transaction};
+use almandine_handler::{Access, Client, Kept, Table, pubsub, tracking};
 use almandine_instance::{ClientOrigin, Instance, Message};
 use almandine_io::clock;
 use almandine_io::socket::Address;
@@ -20,6 +20,7 @@ use crate::observe::monitor;
 use crate::observe::running;
 use crate::run::outcome::{BatchEnd, Executed, Pending};
 use crate::run::runner::Runner;
+use crate::service::busy::HeldUp;
 use crate::service::paused::Paused;
 use crate::service::protected;
 use crate::service::publish::{self, Burst};
@@ -32,7 +33,7 @@ use crate::steps::reply;
 /// All connections of one worker.
 pub struct WorkerService {
     pub(crate) worker: Worker,
-    batch: Batch,
+    pub(crate) batch: Batch,
     /// How far the wall clock is ahead of the monotonic one. Taken with each tick, so that a batch asks only one clock.
     pub(crate) unix_ahead_ns: i64,
     bulk_bytes_max: usize,
@@ -41,6 +42,8 @@ pub struct WorkerService {
     sizes: Sizes,
     /// Messages on their way to subscribers.
     burst: Burst,
+    /// What waits for the end of a script that runs alone.
+    pub(crate) held: Vec<HeldUp>,
     /// When commands that wait give up.
     pub(crate) deadlines: Deadlines,
     /// When there may be something for some of them though no key changes.
@@ -59,6 +62,7 @@ impl WorkerService {
             paused: Paused::default(),
             sizes: Sizes::default(),
             burst: Burst::default(),
+            held: Vec::new(),
             deadlines: Deadlines::default(),
             looks: Deadlines::default(),
         };
@@ -93,9 +97,11 @@ impl WorkerService {
             return Executed { commands: 0, end: BatchEnd::Close };
         }
         let now_ms = (self.unix_ahead_ns + start_ns.cast_signed()) / 1_000_000;
+        if !self.worker.enter(now_ms) {
+            return self.run_busy(connection, input, out);
+        }
         let runner = &mut self.worker.runner;
         runner.now_ms = now_ms;
-        runner.accessor.begin_batch(now_ms);
         runner.accessor.set_quiet(connection.client.no_touch);
         runner.timing.begin(start_ns);
         let Self { worker, batch, .. } = self;
@@ -108,6 +114,7 @@ impl WorkerService {
                 BatchEnd::Pending(Pending::Records | Pending::Computation) => {
                     worker.go_on_cold(connection, received, out, executed)
                 }
+                BatchEnd::Pending(Pending::Script) => worker.await_script(connection, executed.commands),
                 _ => executed,
             }
         };
@@ -116,6 +123,10 @@ impl WorkerService {
             connection.client.computing.end_batch();
         }
         let runner = &mut worker.runner;
+        if runner.suspended.is_some() {
+            // The batch ends with the script.
+            return executed;
+        }
         if connection.client.computing.is_counted() {
             crate::steps::computing::count(&runner.context, &mut connection.client.computing);
         }
@@ -138,7 +149,7 @@ impl WorkerService {
     fn next_of(&mut self, connection: &mut Connection, end: BatchEnd) -> Next {
         match end {
             BatchEnd::Answered => Next::Continue,
-            BatchEnd::Awaits | BatchEnd::Pending(Pending::Records | Pending::Computation) => Next::Await,
+            BatchEnd::Awaits | BatchEnd::Pending(Pending::Records | Pending::Computation | Pending::Script) => Next::Await,
             BatchEnd::Pending(Pending::Key) => {
                 self.begin_to_wait(connection);
                 Next::Pause
@@ -272,11 +283,9 @@ impl Service for WorkerService {
         tracing::debug!("Closed the connection of client {} at {}", connection.client.shared.id, connection.client.shared.address);
         self.sizes.forget(&mut connection, &self.worker.runner.context);
         self.forget_waiting(&mut connection);
+        self.worker.keep_script(&connection);
         if connection.client.watching.is_some() {
-            let Runner { accessor, now_ms, .. } = &mut self.worker.runner;
-            accessor.begin_batch(*now_ms);
-            transaction::end(&mut connection.client, accessor);
-            accessor.end_batch();
+            self.end_watching(&mut connection.client);
         }
         pubsub::unsubscribe_all(&mut connection.client, &self.worker.runner.context);
         connection.client.computing.forget();
@@ -356,17 +365,25 @@ impl Service for WorkerService {
     }
 
     fn deadline_ms(&self) -> Option<u64> {
+        if self.worker.is_held() {
+            // What is due then is looked at with the next tick.
+            return None;
+        }
         self.deadlines.first().into_iter().chain(self.looks.first()).chain(self.pause_end_ms()).min()
     }
 
     fn time_is_up(&mut self, now_ms: u64, control: &mut dyn Control<Connection>) {
-        self.end_due(now_ms, control);
-        self.look_again(now_ms, control);
+        if !self.worker.is_held() {
+            self.end_due(now_ms, control);
+            self.look_again(now_ms, control);
+        }
         self.resume_if_over(control);
     }
 
     fn has_work(&self) -> bool {
-        !self.worker.computing.is_empty() || self.sizes.is_due(&self.worker.runner.context)
+        !self.worker.computing.is_empty()
+            || self.worker.runner.suspended.is_some()
+            || self.sizes.is_due(&self.worker.runner.context)
     }
 
     #[inline]
@@ -377,6 +394,8 @@ impl Service for WorkerService {
     fn work(&mut self, control: &mut dyn Control<Connection>) {
         if self.sizes.is_due(&self.worker.runner.context) {
             self.sizes.evict(&self.worker.runner.context, control);
+        } else if self.worker.runner.suspended.is_some() {
+            self.worker.go_on_with_script(control);
         } else {
             self.worker.compute(control);
         }
@@ -393,10 +412,12 @@ impl Service for WorkerService {
         if let Some(bytes) = self.sizes.take_growth()
             && self.worker.runner.context.instance.keyspace.figures().budget_bytes() > 0
         {
-            let Runner { accessor, now_ms, .. } = &mut self.worker.runner;
-            accessor.begin_batch(*now_ms);
-            accessor.count_growth(bytes);
-            accessor.end_batch();
+            let now_ms = self.worker.runner.now_ms;
+            if self.worker.enter(now_ms) {
+                let accessor = &mut self.worker.runner.accessor;
+                accessor.count_growth(bytes);
+                accessor.end_batch();
+            }
         }
     }
 
@@ -405,6 +426,7 @@ impl Service for WorkerService {
         self.worker.runner.context.statistics().device_buffer_bytes.store(self.worker.reads.memory_bytes() as u64, Relaxed);
         self.worker.runner.context.instance.keyspace.forget_waiting();
         self.resume_if_over(control);
+        self.end_held();
     }
 
     #[inline]

@@ -2,5 +2,6 @@
 
 pub(crate) mod connection;
 pub(crate) mod received;
+pub(crate) mod script_run;
 pub(crate) mod unit_memory;
 pub(crate) mod worker;

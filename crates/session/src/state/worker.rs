@@ -45,6 +45,8 @@ impl Worker {
             serving: Serving::default(),
             now_ms: clock::unix_ms(),
             monitor_lines: String::new(),
+            engine: None,
+            suspended: None,
         };
         Self { runner, planner: Planner::new(table), reads, computing: VecDeque::new(), unit: UnitMemory::default() }
     }

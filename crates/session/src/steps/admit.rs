@@ -116,9 +116,16 @@ pub(crate) fn admit(
     }
     match instance.pause.active(now_ms) {
         Some(PauseScope::All) => Admission::Paused,
-        Some(PauseScope::Writes) if flags.any(Flags::MAY_WRITE) => Admission::Paused,
+        Some(PauseScope::Writes) if flags.any(Flags::MAY_WRITE) && !is_reading_script(context, dispatch, args) => Admission::Paused,
         _ => Admission::Granted,
     }
+}
+
+/// Whether a script is called that says it writes nothing.
+#[cold]
+fn is_reading_script(context: &Context, dispatch: &Dispatch, args: Args<'_>) -> bool {
+    let Handler::Script(prepare) = dispatch.run else { return false };
+    prepare(context, args).is_ok_and(|call| call.writes_nothing())
 }
 
 /// The error of a command that was not planned: one that its user may not run, or [`refusal`].
@@ -154,14 +161,7 @@ fn refusal(client: &Client, context: &Context, args: Args<'_>) -> CommandError {
         },
     };
     if matches!(dispatch.run, Handler::Unserved) && dispatch.accepts(args.len()) {
-        return match table.row(dispatch.index).command.spec.group {
-            _ if !client.access.is_admitted() => errors::acl::AUTHENTICATION_REQUIRED,
-            Group::Scripting => {
-                note_unknown(context, args);
-                errors::server::NO_SCRIPT
-            }
-            _ => errors::cluster::DISABLED,
-        };
+        return if client.access.is_admitted() { errors::cluster::DISABLED } else { errors::acl::AUTHENTICATION_REQUIRED };
     }
     let error = errors::wrong_arity(&table.row(dispatch.index).name);
     count_refusal(context, dispatch, &error);
@@ -174,7 +174,6 @@ fn unknown(context: &Context, args: Args<'_>) -> CommandError {
     let Some(dispatch) = context.table.resolve_known(args.at(0), None) else { return errors::unknown_command(args) };
     let spec = &context.table.row(dispatch.index).command.spec;
     let reason = match (spec.group, spec.name) {
-        (Group::Scripting, _) => "scripts and functions are not served yet",
         (_, "SYNC" | "PSYNC" | "REPLCONF" | "FAILOVER") => "replication is not served yet",
         (_, "MIGRATE") => "it is not served yet: DUMP and RESTORE move keys",
         _ => "it is not served yet",
@@ -188,12 +187,11 @@ fn note_unknown(context: &Context, args: Args<'_>) {
     context.instance.statistics.unserved.note(args.at(0));
 }
 
-/// A command that is not served and yet answers as a server without such things does: a client learns that there is no cluster, or
-/// from EVALSHA, that it must send the script.
+/// A command that is not served and yet answers as a server without such things does: a client learns that there is no cluster.
 fn answered<'c>(context: &'c Context, name: &[u8], subcommand: Option<&[u8]>) -> Option<&'c Dispatch> {
     let dispatch = context.table.resolve_known(name, subcommand)?;
     let spec = &context.table.row(dispatch.index).command.spec;
-    (spec.group == Group::Cluster || matches!(spec.name, "EVALSHA" | "EVALSHA_RO")).then_some(dispatch)
+    (spec.group == Group::Cluster).then_some(dispatch)
 }
 
 /// Why there is no memory: the limit, or the storage below it.

@@ -109,8 +109,11 @@ impl Worker {
                 self.runner.accessor.cold().forget_wanted();
                 self.reads.release(&mut connection.waiting, &mut stage);
                 connection.waiting.stage = stage;
-                let computes = executed.end == BatchEnd::Pending(Pending::Computation);
-                return if computes { self.await_computation(connection, done) } else { executed };
+                return match executed.end {
+                    BatchEnd::Pending(Pending::Computation) => self.await_computation(connection, done),
+                    BatchEnd::Pending(Pending::Script) => self.await_script(connection, done),
+                    _ => executed,
+                };
             }
             if connection.waiting.room_bytes != 0 {
                 // What has changed since it was read, or could not be read any more, has no claim to room beside what took its

@@ -45,7 +45,7 @@ impl Worker {
                     Admission::Refused(_) | Admission::Denied(_) => continue,
                     Admission::Paused => return,
                 }
-                if matches!(dispatch.run, Handler::Admin(_) | Handler::Container) {
+                if matches!(dispatch.run, Handler::Admin(_) | Handler::Script(_) | Handler::Container) {
                     // It may change what the following ones mean.
                     return;
                 }

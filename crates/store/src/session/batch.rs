@@ -57,11 +57,21 @@ impl Session {
     /// and leaves the epoch for a moment in the middle of a unit of work. Debug builds check INV-LATCH-2 instead.
     #[inline]
     pub fn enter(&mut self, now_ms: i64) {
+        while !self.try_enter(now_ms) {
+            self.local.participant.await_gate();
+        }
+    }
+
+    /// The same, without waiting: false, and outside, while another session is alone.
+    #[inline]
+    pub(crate) fn try_enter(&mut self, now_ms: i64) -> bool {
         debug_assert!(self.local.held.is_empty(), "INV-LATCH-2: a batch begins without latches");
         self.local.now_ms = now_ms;
         self.local.glances.clear();
+        let enters;
         // In this order: a head that moves later leaves its pages in memory until this batch has ended (INV-TIER-1).
-        step!(HeadInEpoch, self.local.participant.enter_gated(), then self.local.head = self.store.log.head());
+        step!(HeadInEpoch, enters = self.local.participant.try_enter_gated(), then self.local.head = self.store.log.head());
+        enters
     }
 
     /// Ends a batch.

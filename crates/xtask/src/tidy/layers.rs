@@ -21,6 +21,7 @@ const LAYERS: &[(&str, u8, u8)] = &[
     ("almandine-store", 2, 1),
     ("almandine-keyspace", 3, 0),
     ("almandine-acl", 3, 0),
+    ("almandine-script", 3, 0),
     ("almandine-recovery", 3, 1),
     ("almandine-instance", 3, 1),
     ("almandine-handler", 3, 2),

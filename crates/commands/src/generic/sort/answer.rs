@@ -18,6 +18,7 @@ const ATTEMPTS: usize = 4;
 
 /// Answers the sorted elements of the first key.
 pub(super) fn answer<'c, K: KeyAccess<'c>>(call: &mut KeyCall<'c, K>, mut sorting: Sorting) -> Outcome {
+    sorting.in_script = call.client.in_script;
     if let Some((large, _)) = call.computed::<Large>()? {
         return answer_large(call, large);
     }

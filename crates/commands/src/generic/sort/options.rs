@@ -14,6 +14,8 @@ pub(super) struct Sorting {
     pub(super) descending: bool,
     /// By bytes rather than by numbers.
     pub(super) alpha: bool,
+    /// A script asks.
+    pub(super) in_script: bool,
     offset: i64,
     count: i64,
     /// What is answered of each element; of none, the element.
@@ -43,6 +45,7 @@ impl Sorting {
             unsorted: false,
             descending: false,
             alpha: false,
+            in_script: false,
             offset: 0,
             count: -1,
             gets: Vec::new(),
@@ -81,11 +84,11 @@ impl Sorting {
         Ok(sorting)
     }
 
-    /// A set has no order: what is stored of it is sorted by its bytes, whatever BY has said.
+    /// A set has no order: what is stored of it, or a script gets, is sorted by its bytes, whatever BY has said.
     pub(super) fn settle(&mut self, is_set: bool) {
         if self.unsorted {
             self.by = None;
-            if is_set && self.destination.is_some() {
+            if is_set && (self.destination.is_some() || self.in_script) {
                 self.unsorted = false;
                 self.alpha = true;
             }

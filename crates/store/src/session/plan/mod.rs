@@ -144,6 +144,18 @@ impl Plan<'_> {
         self.session.local.held.holds_exclusively(&self.session.store.index, hash)
     }
 
+    /// Begins a batch, as [`Session::enter`], without waiting: false, and outside, while another session is alone.
+    #[inline]
+    pub fn try_enter(&mut self, now_ms: i64) -> bool {
+        self.session.try_enter(now_ms)
+    }
+
+    /// Waits until no session is alone, but for no longer than this. Between batches.
+    #[cold]
+    pub fn await_others(&self, time_max: std::time::Duration) {
+        self.session.local.participant.await_gate_for(time_max);
+    }
+
     /// Between two operations of a batch: waits until all other sessions of [`crate::Store::session`] have ended their batches,
     /// and keeps them from beginning others until [`Plan::end_alone`]. What lies between is one step for every observer,
     /// whatever it touches.

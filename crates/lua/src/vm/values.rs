@@ -1,0 +1,101 @@
+//! What a program that embeds a machine makes of values, and asks of them, outside of runs.
+
+use super::Machine;
+use super::error::note_place;
+use crate::value::LuaValue;
+
+/// The values of a machine.
+#[derive(Debug)]
+pub struct Values<'m> {
+    machine: &'m mut Machine,
+}
+
+impl<'m> Values<'m> {
+    /// Those of this machine.
+    #[inline]
+    pub fn of(machine: &'m mut Machine) -> Self {
+        Self { machine }
+    }
+
+    /// A new table with these fields.
+    pub fn record(&mut self, fields: &[(&str, LuaValue)]) -> LuaValue {
+        let table = self.machine.state.heap.new_table(0, fields.len());
+        fields.iter().for_each(|(name, value)| self.machine.state.heap.set_field(table, name, *value));
+        LuaValue::Table(table)
+    }
+
+    /// The same, by the name of the field.
+    pub fn field(&mut self, table: LuaValue, name: &str) -> LuaValue {
+        let key = self.machine.string(name.as_bytes());
+        self.machine.raw_get(table, key)
+    }
+
+    /// The field of a table behind `key`, or the first one behind nil; `None` behind the last one.
+    pub fn next(&mut self, table: LuaValue, key: LuaValue) -> Option<(LuaValue, LuaValue)> {
+        let LuaValue::Table(table) = table else { return None };
+        let key = self.machine.state.heap.key(key);
+        self.machine.state.heap.table(table).next(key)?
+    }
+
+    /// A string, or a number as `tostring` writes it.
+    #[must_use]
+    pub fn text(&self, value: LuaValue) -> Option<Vec<u8>> {
+        match value {
+            LuaValue::String(text) => Some(self.machine.state.heap.bytes(text).to_vec()),
+            LuaValue::Number(number) => {
+                let mut text = Vec::new();
+                crate::number::write(&mut text, number);
+                Some(text)
+            }
+            _ => None,
+        }
+    }
+
+    /// True for the string of these bytes.
+    #[must_use]
+    pub fn is_text(&self, value: LuaValue, bytes: &[u8]) -> bool {
+        matches!(value, LuaValue::String(text) if self.machine.state.heap.bytes(text) == bytes)
+    }
+
+    /// Gives a table a metatable.
+    pub fn set_metatable(&mut self, table: LuaValue, metatable: LuaValue) {
+        if let (LuaValue::Table(table), LuaValue::Table(metatable)) = (table, metatable) {
+            self.machine.state.heap.table_mut(table).set_metatable(Some(metatable));
+        }
+    }
+
+    /// Makes a table, and everything that can be reached from it, read-only.
+    pub fn freeze_table(&mut self, table: LuaValue) {
+        if let LuaValue::Table(table) = table {
+            self.machine.state.heap.freeze(table);
+        }
+    }
+
+    /// Keeps a value alive while the machine lives.
+    pub fn root(&mut self, value: LuaValue) {
+        self.machine.state.roots.push(value);
+    }
+
+    /// Sets a global variable though globals be read-only. What it is set to outlives runs only if it did before.
+    pub fn force_global(&mut self, name: &str, value: LuaValue) {
+        let key = LuaValue::String(self.machine.state.heap.string(name.as_bytes()));
+        self.machine.state.heap.force(self.machine.state.globals, key, value);
+    }
+
+    /// Where the last error was raised: the source, as it was given to [`crate::compile`], and the line.
+    #[must_use]
+    pub fn place(&self) -> Option<(&[u8], u32)> {
+        self.machine.state.errors.place.map(|(code, line)| (&*self.machine.code.get(code).proto.source, line))
+    }
+
+    /// Notes for [`Self::place`] where a suspended run is.
+    pub fn note_place(&mut self) {
+        note_place(&mut self.machine.state, &self.machine.code);
+    }
+
+    /// Bytes that runs may use from now on, beside those that are in use.
+    pub fn limit_memory(&mut self, bytes: usize) {
+        let used = self.machine.memory_used();
+        self.machine.state.heap.memory.set_limit(used.saturating_add(bytes));
+    }
+}

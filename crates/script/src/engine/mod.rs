@@ -1,0 +1,282 @@
+//! The machine of a worker, and one run of a script on it.
+
+mod api;
+pub(crate) mod commands;
+mod library;
+mod register;
+mod to_lua;
+mod to_reply;
+
+#[cfg(test)]
+mod tests;
+
+use almandine_base::Output;
+use almandine_lua::{LuaValue, Machine, MachineOptions, RunEnd as MachineEnd, Values};
+use almandine_resp::{Args, ProtocolVersion};
+use hashbrown::HashMap;
+
+use self::api::{Api, CallMemory};
+use self::commands::{Commands, Verdict};
+use self::to_reply::Writer;
+use crate::machines::Machines;
+use crate::program::{Program, Script, Sha};
+use crate::running::ProgramKind;
+
+/// Scripts that a machine has at hand, beyond which it begins anew.
+const LOADED_MAX: usize = 1_000;
+/// Backward jumps and calls of a script between two looks at whether it is to go on: far below a millisecond.
+const SLICE: u64 = 20_000;
+
+/// What an engine is made with.
+#[derive(Clone, Copy, Debug)]
+pub struct EngineOptions {
+    /// Seed of what is random: hashes of strings, and the numbers that scripts ask for.
+    pub seed: u64,
+    /// Bytes that a run may use.
+    pub memory_limit: usize,
+    /// `getfenv`, `setfenv` and their like are there.
+    pub deprecated: bool,
+}
+
+/// A script or function, and what it is given.
+#[derive(Clone, Copy, Debug)]
+pub struct Invocation<'a> {
+    /// What runs.
+    pub program: &'a Program,
+    /// `KEYS`
+    pub keys: Args<'a>,
+    /// `ARGV`
+    pub args: Args<'a>,
+}
+
+/// How far a run came. The reply is written unless it is suspended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RunEnd {
+    /// It has returned.
+    Returned,
+    /// It has failed, or was killed.
+    Failed,
+    /// It goes on later, by [`Engine::go_on`].
+    Suspended,
+}
+
+/// A run that has begun.
+#[derive(Debug)]
+struct Run {
+    program: Program,
+    /// The protocol in which the script gets replies.
+    chosen: ProtocolVersion,
+    /// There was no memory for its code.
+    is_unloaded: bool,
+}
+
+/// The machine of a worker.
+#[derive(Debug)]
+pub struct Engine {
+    options: EngineOptions,
+    machine: Machine,
+    /// The scripts that have run on it: nothing at first, then their functions.
+    loaded: HashMap<Sha, Option<LuaValue>, rapidhash::fast::RandomState>,
+    /// See [`Machines`].
+    generation: u64,
+    memory: CallMemory,
+    /// Values for a table.
+    values: Vec<LuaValue>,
+    /// The seed of the next run.
+    seed: u64,
+    run: Option<Run>,
+    /// Bytes of the machine that the statistics know of.
+    reported: usize,
+}
+
+impl Engine {
+    /// A machine.
+    #[must_use]
+    pub fn new(options: EngineOptions) -> Self {
+        Self {
+            options,
+            machine: machine(&options),
+            loaded: HashMap::default(),
+            generation: 0,
+            memory: CallMemory::default(),
+            values: Vec::new(),
+            seed: options.seed,
+            run: None,
+            reported: 0,
+        }
+    }
+
+    /// Prepares a run; [`Engine::go_on`] runs it.
+    pub fn start(&mut self, machines: &Machines, invocation: Invocation<'_>) {
+        self.follow(machines);
+        let function = match invocation.program {
+            Program::Script(script) => self.function(script),
+            Program::Function(function) => Some(function.callback),
+        };
+        let lists = [invocation.keys, invocation.args].map(|args| self.list(args));
+        let mut arguments = &lists[..];
+        if let Program::Script(_) = invocation.program {
+            ["KEYS", "ARGV"].iter().zip(lists).for_each(|(name, list)| self.machine.set_run_global(name, list));
+            arguments = &[];
+        }
+        self.seed = self.seed.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
+        self.machine.seed_random((self.seed >> 33) as i32);
+        self.machine.set_clock(almandine_io::clock::monotonic_ns() as f64 / 1e9);
+        self.machine.start(function.unwrap_or_default(), arguments);
+        let (program, is_unloaded) = (invocation.program.clone(), function.is_none());
+        self.run = Some(Run { program, chosen: ProtocolVersion::Resp2, is_unloaded });
+    }
+
+    /// Runs what was started to its end, or to where it is suspended. What it returns, or its error, is a reply in the client's
+    /// protocol.
+    pub fn go_on(
+        &mut self,
+        machines: &Machines,
+        commands: &mut dyn Commands,
+        version: ProtocolVersion,
+        out: &mut Output,
+    ) -> RunEnd {
+        let Some(run) = self.run.take() else { return RunEnd::Failed };
+        let mut api = Api { commands, memory: &mut self.memory, chosen: run.chosen, registered: None };
+        let (ended, verdict) = loop {
+            if run.is_unloaded {
+                break (MachineEnd::Failed, Verdict::GoOn);
+            }
+            let ended = self.machine.run(&mut api, SLICE);
+            let verdict = if ended == MachineEnd::Suspended { api.commands.verdict() } else { Verdict::GoOn };
+            if ended != MachineEnd::Suspended || verdict != Verdict::GoOn {
+                break (ended, verdict);
+            }
+        };
+        let run = Run { chosen: api.chosen, ..run };
+        if verdict == Verdict::Suspend {
+            self.run = Some(run);
+            return RunEnd::Suspended;
+        }
+        let end = match ended {
+            MachineEnd::Done => {
+                let value = self.machine.results().first().copied().unwrap_or_default();
+                Writer { machine: &mut self.machine, out, version, chosen: run.chosen, commands }.write(value);
+                RunEnd::Returned
+            }
+            ended => {
+                let (text, counted) = self.error_of(&run, ended);
+                let machine = &mut self.machine;
+                Writer { machine, out, version, chosen: run.chosen, commands }.error(&text, counted);
+                RunEnd::Failed
+            }
+        };
+        self.machine.reset();
+        let used = self.machine.memory_used();
+        if used != self.reported {
+            machines.note(used as i64 - self.reported as i64);
+            self.reported = used;
+        }
+        end
+    }
+
+    /// Begins anew with an empty machine when the scripts were flushed, or are many.
+    fn follow(&mut self, machines: &Machines) {
+        let generation = machines.generation();
+        // The machine of libraries has loaded no scripts, and lives as long as they do.
+        if !self.loaded.is_empty() && (generation != self.generation || self.loaded.len() > LOADED_MAX) {
+            self.generation = generation;
+            self.loaded.clear();
+            self.machine = machine(&self.options);
+        }
+    }
+
+    /// The function of a script. It is kept from its second run on: many run but once.
+    fn function(&mut self, script: &Script) -> Option<LuaValue> {
+        if let Some(Some(function)) = self.loaded.get(&script.sha) {
+            return Some(*function);
+        }
+        let function = self.machine.load(&script.proto)?;
+        let again = self.loaded.insert(script.sha, None).is_some();
+        if again {
+            self.machine.keep();
+            self.loaded.insert(script.sha, Some(function));
+            Values::of(&mut self.machine).limit_memory(self.options.memory_limit);
+        }
+        Some(function)
+    }
+
+    fn list(&mut self, args: Args<'_>) -> LuaValue {
+        self.values.clear();
+        for argument in args.iter() {
+            let value = self.machine.string(argument);
+            self.values.push(value);
+        }
+        self.machine.list(&self.values)
+    }
+
+    /// The error that a run has ended with, and whether it is part of the statistics already.
+    fn error_of(&mut self, run: &Run, ended: MachineEnd) -> (Vec<u8>, bool) {
+        if ended != MachineEnd::Failed {
+            Values::of(&mut self.machine).note_place();
+            return (
+                self.with_place(
+                    match run.program.kind() {
+                        ProgramKind::Script => b"ERR Script killed by user with SCRIPT KILL.",
+                        ProgramKind::Function => b"ERR Script killed by user with FUNCTION KILL.",
+                    },
+                    run,
+                ),
+                false,
+            );
+        }
+        let error = self.machine.results().first().copied().unwrap_or_default();
+        let (mut text, mut counted) = (b"ERR ".to_vec(), false);
+        match error {
+            LuaValue::Table(_) => {
+                let message = Values::of(&mut self.machine).field(error, "err");
+                counted = Values::of(&mut self.machine).field(error, to_lua::IS_COUNTED).is_true();
+                text = Values::of(&mut self.machine).text(message).unwrap_or_else(|| b"ERR unknown error".to_vec());
+            }
+            _ if run.is_unloaded || Values::of(&mut self.machine).is_text(error, NO_MEMORY) => {
+                // Without a place: there is no room for it.
+                return ([b"ERR Error running script ", &run.program.name()[..], b", ", NO_MEMORY].concat(), false);
+            }
+            other => {
+                let message = Values::of(&mut self.machine).text(other);
+                text.extend(message.unwrap_or_else(|| shown(other).into()));
+            }
+        }
+        (self.with_place(&text, run), counted)
+    }
+
+    /// An error with the name of the script, and where in it.
+    fn with_place(&mut self, text: &[u8], run: &Run) -> Vec<u8> {
+        match Values::of(&mut self.machine).place() {
+            Some((source, line)) => {
+                let place = [b" script: ", &run.program.name()[..], b", on ", source].concat();
+                [text, &place, format!(":{line}.").as_bytes()].concat()
+            }
+            None => text.to_vec(),
+        }
+    }
+}
+
+/// What a run fails with that has used up its memory.
+const NO_MEMORY: &[u8] = b"not enough memory";
+
+/// What `tostring` gives, without an address.
+fn shown(value: LuaValue) -> &'static str {
+    match value {
+        LuaValue::Boolean(true) => "true",
+        LuaValue::Boolean(false) => "false",
+        other => other.type_name(),
+    }
+}
+
+fn machine(options: &EngineOptions) -> Machine {
+    let mut machine = Machine::new(&MachineOptions {
+        seed: options.seed,
+        memory_limit: options.memory_limit,
+        deprecated: options.deprecated,
+        error_tables: true,
+    });
+    library::install(&mut machine);
+    Values::of(&mut machine).limit_memory(options.memory_limit);
+    machine
+}

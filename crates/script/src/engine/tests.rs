@@ -1,0 +1,161 @@
+//! Scripts against a server that only counts.
+
+use almandine_base::Output;
+use almandine_resp::{Args, ArgsBuf, ProtocolVersion, Reply};
+
+use super::commands::{Commands, Verdict};
+use super::{Engine, EngineOptions, Invocation, RunEnd};
+use crate::{Program, Scripts};
+
+/// Answers ECHO, GET and FAIL.
+#[derive(Default)]
+struct Server {
+    called: Vec<String>,
+    errors: Vec<String>,
+    verdict: Option<Verdict>,
+}
+
+impl Commands for Server {
+    fn call(&mut self, args: Args<'_>, version: ProtocolVersion, out: &mut Output) {
+        self.called.push(args.iter().map(|word| String::from_utf8_lossy(word)).collect::<Vec<_>>().join(" "));
+        let mut reply = Reply::new(out, version);
+        match args.at(0) {
+            b"ECHO" => reply.bulk(args.at(1)),
+            b"MAP" => {
+                reply.map(1);
+                reply.bulk(b"field");
+                reply.double(1.5);
+            }
+            b"LARGE" => reply.bulk_shared(vec![b'x'; 100_000].into()),
+            b"FAIL" => reply.error("BAD thing"),
+            _ => reply.null(),
+        }
+    }
+
+    fn permits(&mut self, args: Args<'_>) -> Option<bool> {
+        (args.at(0) != b"NOSUCH").then_some(args.at(0) == b"ECHO")
+    }
+
+    fn replied_error(&mut self, text: &[u8]) {
+        self.errors.push(String::from_utf8_lossy(text).into_owned());
+    }
+
+    fn verdict(&mut self) -> Verdict {
+        self.verdict.unwrap_or(Verdict::GoOn)
+    }
+}
+
+const OPTIONS: EngineOptions = EngineOptions { seed: 7, memory_limit: 8 << 20, deprecated: false };
+
+struct Bench {
+    scripts: Scripts,
+    engine: Engine,
+    server: Server,
+}
+
+impl Bench {
+    fn new() -> Self {
+        Self { scripts: Scripts::default(), engine: Engine::new(OPTIONS), server: Server::default() }
+    }
+
+    fn run(&mut self, text: &str, args: &[&str]) -> String {
+        let script = self.scripts.evaluate(text.as_bytes()).unwrap();
+        let mut given = ArgsBuf::new();
+        args.iter().for_each(|arg| given.push(arg.as_bytes()));
+        let (keys, args) = (given.as_args().first(1), given.as_args().slice_from(1));
+        self.engine.start(&self.scripts.machines, Invocation { program: &Program::Script(script), keys, args });
+        let mut out = Output::new();
+        let end = self.engine.go_on(&self.scripts.machines, &mut self.server, ProtocolVersion::Resp2, &mut out);
+        assert_ne!(end, RunEnd::Suspended);
+        String::from_utf8(out.bytes).unwrap().replace("\r\n", " ")
+    }
+}
+
+#[test]
+fn commands_are_called_and_their_replies_returned() {
+    let mut bench = Bench::new();
+    assert_eq!(bench.run("return redis.call('ECHO', KEYS[1] .. ARGV[1])", &["a", "b"]), "$2 ab ");
+    assert_eq!(
+        bench.run("return {redis.call('ECHO', 3), redis.call('ECHO', 0.5), server.call('GET')}", &[]),
+        "*3 $1 3 $3 0.5 $-1 "
+    );
+    assert_eq!(bench.run("return #redis.call('LARGE')", &[]), ":100000 ");
+    assert_eq!(bench.run("redis.setresp(3) return redis.call('MAP').map.field.double * 2", &[]), ":3 ");
+    assert_eq!(bench.run("return {redis.acl_check_cmd('ECHO'), redis.acl_check_cmd('GET')}", &[]), "*2 :1 $-1 ");
+    assert_eq!(bench.server.called, ["ECHO ab", "ECHO 3", "ECHO 0.5", "GET", "LARGE", "MAP"]);
+    assert!(bench.server.errors.is_empty());
+}
+
+#[test]
+fn an_error_of_a_command_counts_once() {
+    let mut bench = Bench::new();
+    let reply = bench.run("return redis.call('FAIL')", &[]);
+    assert!(reply.starts_with("-BAD thing script: ") && reply.ends_with(", on @user_script:1. "), "{reply}");
+    assert_eq!(bench.run("return redis.pcall('FAIL')", &[]), "-BAD thing ");
+    assert!(bench.server.errors.is_empty(), "the command has counted it");
+    bench.run("error('mine')", &[]);
+    bench.run("return redis.error_reply('MY own')", &[]);
+    assert_eq!(bench.server.errors.len(), 2);
+    assert_eq!(bench.server.errors[1], "MY own");
+}
+
+#[test]
+fn no_line_end_leaves_a_reply() {
+    let mut bench = Bench::new();
+    assert_eq!(bench.run("return redis.error_reply('A b\\r\\n+OK\\r\\n')", &[]), "-A b  +OK ");
+    assert_eq!(bench.run("return {ok = 'a\\r\\nb'}", &[]), "+a  b ");
+    assert!(bench.run("error({err = 'A\\r\\n:1'})", &[]).starts_with("-A  :1 script: "));
+}
+
+#[test]
+fn a_run_leaves_nothing_behind() {
+    let mut bench = Bench::new();
+    for _ in 0..3 {
+        assert_eq!(bench.run("local t = {} for i = 1, 1000 do t[i] = ('x'):rep(100) .. i end return #t", &["k"]), ":1000 ");
+        assert!(bench.run("return KEYS[1]", &[]).starts_with("$-1"));
+        assert!(bench.run("x = 1", &[]).contains("readonly"));
+        assert!(bench.run("string.format = nil", &[]).contains("readonly"));
+    }
+    let used = bench.scripts.machines.bytes();
+    assert!(used > 0 && used < 1 << 20, "{used}");
+    bench.scripts.flush();
+    assert_eq!(bench.run("return 1", &[]), ":1 ");
+}
+
+#[test]
+fn memory_is_limited() {
+    let mut bench = Bench::new();
+    let reply = bench.run("local t = {} while true do t[#t + 1] = ('x'):rep(1000) .. #t end", &[]);
+    assert!(reply.starts_with("-ERR Error running script ") && reply.contains("not enough memory"), "{reply}");
+    assert_eq!(bench.run("return 1", &[]), ":1 ");
+}
+
+#[test]
+fn tables_within_themselves_end() {
+    let mut bench = Bench::new();
+    let reply = bench.run("local t = {} t[1] = t return t", &[]);
+    assert!(reply.starts_with("*1 *1 ") && reply.ends_with("-ERR reached lua stack limit "));
+    assert_eq!(bench.server.errors, ["ERR reached lua stack limit"]);
+}
+
+#[test]
+fn what_is_killed_catches_nothing_and_what_is_suspended_goes_on() {
+    let mut bench = Bench::new();
+    bench.server.verdict = Some(Verdict::End);
+    let reply = bench.run("while true do pcall(function() while true do end end) end", &[]);
+    assert!(reply.starts_with("-ERR Script killed by user with SCRIPT KILL. script: "), "{reply}");
+    let script = bench.scripts.evaluate(b"local n = 0 for i = 1, 100000 do n = n + 1 end return {n, KEYS[1]}").unwrap();
+    let mut given = ArgsBuf::new();
+    given.push(b"key");
+    let invocation = Invocation { program: &Program::Script(script), keys: given.as_args(), args: given.as_args().slice_from(1) };
+    bench.engine.start(&bench.scripts.machines, invocation);
+    bench.server.verdict = Some(Verdict::Suspend);
+    let mut out = Output::new();
+    let mut suspended = 0;
+    while bench.engine.go_on(&bench.scripts.machines, &mut bench.server, ProtocolVersion::Resp2, &mut out) == RunEnd::Suspended {
+        suspended += 1;
+        assert!(out.is_empty());
+    }
+    assert!(suspended > 2);
+    assert_eq!(out.bytes, b"*2\r\n:100000\r\n$3\r\nkey\r\n");
+}

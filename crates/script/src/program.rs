@@ -1,0 +1,156 @@
+//! What a call runs: a script, or a function of a library.
+
+use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::{Arc, OnceLock};
+
+use almandine_lua::{LuaValue, Proto, compile};
+use sha1::{Digest, Sha1};
+
+use crate::ScriptError;
+use crate::flags::ScriptFlags;
+use crate::running::ProgramKind;
+use crate::shebang;
+
+/// Longest text of a script.
+const TEXT_BYTES_MAX: usize = 4 << 20;
+/// What a script takes beside its text, about: its code is several times as large as that.
+const OVERHEAD_BYTES: usize = 512;
+const CODE_SHARE: usize = 4;
+
+/// The SHA-1 of a script's text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Sha([u8; 20]);
+
+impl Sha {
+    /// That of a text.
+    #[must_use]
+    pub fn of(text: &[u8]) -> Self {
+        Self(Sha1::digest(text).into())
+    }
+
+    /// The one that 40 hexadecimal digits of either case name.
+    #[must_use]
+    pub fn parse(digits: &[u8]) -> Option<Self> {
+        let digits: &[u8; 40] = digits.try_into().ok()?;
+        let mut bytes = [0; 20];
+        for (byte, pair) in bytes.iter_mut().zip(digits.chunks_exact(2)) {
+            let digit = |at: usize| char::from(pair[at]).to_digit(16);
+            *byte = (digit(0)? << 4 | digit(1)?) as u8;
+        }
+        Some(Self(bytes))
+    }
+
+    /// The 40 digits, in lower case.
+    #[must_use]
+    pub fn hex(&self) -> [u8; 40] {
+        const DIGITS: &[u8; 16] = b"0123456789abcdef";
+        let mut hex = [0; 40];
+        for (pair, byte) in hex.chunks_exact_mut(2).zip(self.0) {
+            pair.copy_from_slice(&[DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 15)]]);
+        }
+        hex
+    }
+}
+
+/// What a script touches, as far as its code says so.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Footprint {
+    /// Anything.
+    Any,
+    /// Keys that are known before it runs.
+    Declared {
+        /// Those of its call are among them.
+        keys: bool,
+        /// These are, too.
+        constants: Vec<Box<[u8]>>,
+        /// It may write them.
+        writes: bool,
+    },
+}
+
+/// A script that is loaded.
+#[derive(Debug)]
+pub struct Script {
+    /// What EVALSHA names it by.
+    pub sha: Sha,
+    /// Its text.
+    pub text: Box<[u8]>,
+    /// What its first line says.
+    pub flags: ScriptFlags,
+    /// Its code.
+    pub proto: Arc<Proto>,
+    /// What it touches, once that was asked for.
+    pub footprint: OnceLock<Footprint>,
+    /// It is not evicted.
+    pub(crate) kept: AtomicBool,
+    /// When it was used last, in scripts that were brought since.
+    pub(crate) used: AtomicU64,
+}
+
+impl Script {
+    pub(crate) fn compile(text: &[u8], sha: Sha, used: u64) -> Result<Self, ScriptError> {
+        if text.len() > TEXT_BYTES_MAX {
+            return Err(ScriptError::new("ERR Error compiling script (new function): the script is longer than 4 MiB"));
+        }
+        let (flags, code) = shebang::of_script(text)?;
+        let proto = compile(code, b"@user_script")
+            .map_err(|error| ScriptError::quoting("ERR Error compiling script (new function): ", &error.message, ""))?;
+        let (kept, used) = (AtomicBool::new(false), AtomicU64::new(used));
+        Ok(Self { sha, text: text.into(), flags, proto, footprint: OnceLock::new(), kept, used })
+    }
+
+    pub(crate) fn memory_bytes(&self) -> usize {
+        self.text.len() * CODE_SHARE + OVERHEAD_BYTES
+    }
+}
+
+/// What a call runs.
+#[derive(Clone, Debug)]
+pub enum Program {
+    /// A script by its text or its digits.
+    Script(Arc<Script>),
+    /// A function of a library.
+    Function(Arc<Function>),
+}
+
+impl Program {
+    /// What it says about itself.
+    #[must_use]
+    pub fn flags(&self) -> ScriptFlags {
+        match self {
+            Self::Script(script) => script.flags,
+            Self::Function(function) => function.flags,
+        }
+    }
+
+    /// Its name in errors: the digits of a script.
+    #[must_use]
+    pub fn name(&self) -> Vec<u8> {
+        match self {
+            Self::Script(script) => script.sha.hex().to_vec(),
+            Self::Function(function) => function.name.clone(),
+        }
+    }
+
+    /// How it is called.
+    #[must_use]
+    pub fn kind(&self) -> ProgramKind {
+        match self {
+            Self::Script(_) => ProgramKind::Script,
+            Self::Function(_) => ProgramKind::Function,
+        }
+    }
+}
+
+/// A function of a library.
+#[derive(Debug)]
+pub struct Function {
+    /// Its name. FCALL finds it by any case.
+    pub name: Vec<u8>,
+    /// What it was registered with.
+    pub flags: ScriptFlags,
+    /// The same.
+    pub description: Option<Vec<u8>>,
+    /// Its code in the machine of the libraries.
+    pub(crate) callback: LuaValue,
+}

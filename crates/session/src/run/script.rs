@@ -1,0 +1,428 @@
+//! Scripts: one is a unit of work, and what it calls goes through the runner, as commands of a transaction do.
+//!
+//! A script whose code says which keys it uses is planned as a transaction is, and runs beside others. Any other one runs alone:
+//! all other workers are outside of their batches meanwhile (ADR 25). Within EXEC it is part of that unit.
+//!
+//! One that has run for `busy-reply-threshold` is suspended, with its unit and the batch of its worker open: it goes on between the
+//! rounds of the worker, slice by slice, while clients hear that the server is busy ([`crate::service::busy`]). Its reply waits for
+//! the command, which is run again. Within EXEC a script is not suspended: its worker serves no other client meanwhile.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
+
+use almandine_base::events::Classes;
+use almandine_base::{Output, step};
+use almandine_handler::{Client, CommandError, Dispatch, Flags, Outcome, Prepare, ScriptCall, Stop, errors, follow, rights};
+use almandine_io::{clock, entropy};
+use almandine_keyspace::{Filled, Missing, Need};
+use almandine_net::Control;
+use almandine_resp::{Args, ProtocolVersion};
+use almandine_script::{Commands, Engine, EngineOptions, Footprint, Invocation, Program, RunEnd, Running, ScriptFlags, Verdict};
+
+use crate::observe::{monitor, running};
+use crate::run::footprint;
+use crate::run::outcome::{BatchEnd, Executed};
+use crate::run::runner::{Called, Runner, steps};
+use crate::state::connection::Connection;
+use crate::state::script_run::{Before, Scope, ScriptRun, Suspended};
+use crate::state::worker::Worker;
+use crate::steps::plan::Planned;
+use crate::steps::reply;
+use crate::steps::residency::is_too_much;
+
+/// Steps around a command that a script calls.
+const IN_SCRIPT: u8 = steps::MONITOR | steps::TRACK | steps::HOT_KEYS | steps::NOTIFY | steps::READ_AT_ONCE;
+/// What a script that has run for long may take between two rounds of its worker.
+const SLICE_NS: u64 = 5_000_000;
+
+impl Runner {
+    /// Runs a script as a unit of work, or as part of the one that has begun. Its errors are replies.
+    ///
+    /// # Errors
+    /// When it may not run, or is suspended.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn run_script(&mut self, client: &mut Client, out: &mut Output, args: Args<'_>, prepare: Prepare) -> Outcome {
+        if let Some(mut reply) = client.script_reply.take() {
+            reply.flatten();
+            self.count_failure(args, &reply.bytes);
+            out.bytes.extend_from_slice(&reply.bytes);
+            return Ok(());
+        }
+        let call = prepare(&self.context, args)?;
+        self.admit_script(&call)?;
+        let instance = Arc::clone(&self.context.instance);
+        let mut engine = match call.program {
+            Program::Script(_) => self.engine.take().unwrap_or_else(|| self.new_engine()),
+            Program::Function(_) => instance.scripts.libraries.take_engine().ok_or(errors::script::BUSY_FUNCTION)?,
+        };
+        let scope = match self.begin_unit(client, &call) {
+            Ok(scope) => scope,
+            Err(stop) => {
+                self.keep_engine(engine, &call.program);
+                return Err(stop);
+            }
+        };
+        engine.start(&instance.scripts.machines, Invocation { program: &call.program, keys: call.keys, args: call.args });
+        let start_ns = clock::monotonic_ns();
+        let mut run = ScriptRun {
+            read_only: call.writes_nothing(),
+            checks_memory: call.program.flags().any(ScriptFlags::COMPATIBLE),
+            over_limit: instance.keyspace.over_limit(),
+            wrote: false,
+            scope,
+            start_ns,
+            slice_ns: start_ns,
+            running: None,
+            program: call.program.clone(),
+            before: Before { db: client.db, version: client.version, transaction: client.transaction.take() },
+        };
+        client.in_script = true;
+        let (mark, before, at) = (out.mark(), out.len(), out.bytes.len());
+        match self.go_on(&mut engine, &mut run, client, out, Some(args)) {
+            RunEnd::Suspended => {
+                debug_assert_eq!(before, out.len(), "a script that is suspended has no reply");
+                out.truncate(mark);
+                let (connection, orphan, out) = (None, None, Output::new());
+                self.suspended = Some(Box::new(Suspended { engine, run, connection, orphan, out }));
+                return Err(Stop::Suspended);
+            }
+            RunEnd::Failed | RunEnd::Returned => {}
+        }
+        self.count_failure(args, &out.bytes[at..]);
+        self.end_script(&mut run, client);
+        self.keep_engine(engine, &run.program);
+        // One that has made a key ready is ended by the caller, behind the command.
+        if scope != Scope::OfTransaction && !self.accessor.serving().has_ready() {
+            self.accessor.unit().end();
+            if scope == Scope::Planned {
+                self.accessor.unit().remove_expired(call.keys.iter().map(|key| (client.db, key)));
+            }
+        }
+        Ok(())
+    }
+
+    /// A script whose reply is an error has failed, whether it was raised or returned.
+    fn count_failure(&self, args: Args<'_>, reply: &[u8]) {
+        if reply.first() == Some(&b'-')
+            && let Some(dispatch) = self.context.table.lookup(args.at(0))
+        {
+            self.context.statistics().command(usize::from(dispatch.index)).failed.add(1);
+        }
+    }
+
+    /// Begins the unit of work of a script, unless it is part of one.
+    ///
+    /// # Errors
+    /// When records have to be read first. The unit has not begun then.
+    fn begin_unit(&mut self, client: &Client, call: &ScriptCall<'_>) -> Result<Scope, Stop> {
+        if self.accessor.reader(client.db).plan().in_unit() {
+            return Ok(Scope::OfTransaction);
+        }
+        if let Program::Script(script) = &call.program
+            && let Footprint::Declared { keys, constants, writes } = footprint::of(script, self.context.table)
+        {
+            let declared = if *keys { call.keys } else { call.keys.first(0) };
+            let keys = || declared.iter().chain(constants.iter().map(|key| &**key));
+            self.begin_planned(client.db, keys, *writes)?;
+            return Ok(Scope::Planned);
+        }
+        self.accessor.unit().begin_alone();
+        self.context.statistics().counters.units_alone.add(1);
+        // Others have gone on while it waited for them: what has expired for them has expired for it.
+        self.now_ms = clock::unix_ms().max(self.now_ms);
+        self.accessor.unit().pass_time(self.now_ms);
+        Ok(Scope::Alone)
+    }
+
+    /// Begins a unit of these keys, with all that a script may need of them at hand.
+    fn begin_planned<'k, K: Iterator<Item = &'k [u8]>>(&mut self, db: u16, keys: impl Fn() -> K, writes: bool) -> Outcome {
+        let accessor = &mut self.accessor;
+        // What has expired is removed where it is met, while that is told.
+        let may_write = writes || accessor.changes().publishes(Classes::EXPIRED.union(Classes::MISS));
+        accessor.unit().plan();
+        for key in keys() {
+            step!(PlanKeys, { accessor.unit().add(db, key, may_write); }, else {});
+        }
+        accessor.unit().begin();
+        let mut required = Ok(());
+        if writes && accessor.keyspace().has_waiters() {
+            let filled: Vec<Filled<'_>> = keys().map(|key| Filled { db, key, elements: usize::MAX }).collect();
+            accessor.waiters().hold_for(&filled);
+            if accessor.cold().is_possible() {
+                required = accessor.waiters().secure_for_unit(&filled);
+            }
+        }
+        if !accessor.cold().is_possible() {
+            return Ok(());
+        }
+        for key in keys() {
+            // All of them, so that all are read together. What has to be read first comes before what cannot be.
+            required = match (required, accessor.unit().require(db, key, Need::Read)) {
+                (Err(Missing::Cold), _) | (_, Err(Missing::Cold)) => Err(Missing::Cold),
+                (one, other) => one.and(other),
+            };
+        }
+        // A record that cannot be read is the error of the command that needs it.
+        if required != Err(Missing::Cold) {
+            return Ok(());
+        }
+        accessor.unit().end();
+        if is_too_much(accessor) {
+            accessor.cold().forget_wanted();
+            return Err(CommandError::TooManyCold.into());
+        }
+        Err(Stop::Cold)
+    }
+
+    /// Runs a script that has been prepared, until it ends or is suspended.
+    fn go_on(
+        &mut self,
+        engine: &mut Engine,
+        run: &mut ScriptRun,
+        client: &mut Client,
+        out: &mut Output,
+        called: Option<Args<'_>>,
+    ) -> RunEnd {
+        let instance = Arc::clone(&self.context.instance);
+        let version = run.before.version;
+        let watched_bytes = self.after_command.watch(0);
+        let mut caller = Caller { runner: self, client, run, called, watched_bytes };
+        let end = engine.go_on(&instance.scripts.machines, &mut caller, version, out);
+        client.version = version;
+        // What its commands took is theirs, the rest is its own.
+        if self.timing.has_segment() {
+            self.timing.end(clock::monotonic_ns(), self.context.statistics());
+        }
+        end
+    }
+
+    /// The client of a script that has ended is what it was.
+    fn end_script(&self, run: &mut ScriptRun, client: &mut Client) {
+        if let Some(running) = run.running.take() {
+            self.context.instance.scripts.running.leave(&running);
+        }
+        client.in_script = false;
+        client.transaction = run.before.transaction.take();
+        if client.db != run.before.db {
+            client.select(run.before.db);
+        }
+    }
+
+    /// What its first line says of a script is checked before it runs.
+    fn admit_script(&self, call: &ScriptCall<'_>) -> Result<(), CommandError> {
+        let flags = call.program.flags();
+        if flags.any(ScriptFlags::COMPATIBLE) {
+            return Ok(());
+        }
+        if call.read_only && !flags.any(ScriptFlags::NO_WRITES) {
+            return Err(errors::script::WRITES_BY_READER);
+        }
+        let may_fill = flags.any(ScriptFlags::ALLOW_OOM.with(ScriptFlags::NO_WRITES));
+        if !may_fill && self.context.instance.keyspace.over_limit() {
+            return Err(errors::script::OUT_OF_MEMORY);
+        }
+        Ok(())
+    }
+
+    /// Keeps the machine for the next run.
+    fn keep_engine(&mut self, engine: Box<Engine>, program: &Program) {
+        match program {
+            Program::Script(_) => self.engine = Some(engine),
+            Program::Function(_) => self.context.instance.scripts.libraries.give_engine(engine),
+        }
+    }
+
+    #[cold]
+    fn new_engine(&self) -> Box<Engine> {
+        let settings = self.context.settings();
+        Box::new(Engine::new(EngineOptions {
+            seed: entropy::seed(),
+            memory_limit: usize::try_from(settings.process.script_memory_limit_bytes).unwrap_or(usize::MAX),
+            deprecated: settings.security.lua_deprecated_api,
+        }))
+    }
+}
+
+impl Worker {
+    /// The connection waits for the end of its script; `done` commands of the batch have run.
+    #[cold]
+    pub(crate) fn await_script(&mut self, connection: &Connection, done: usize) -> Executed {
+        if let Some(suspended) = &mut self.runner.suspended {
+            suspended.connection = Some(connection.id);
+        }
+        monitor::publish(&mut self.runner.monitor_lines, &self.runner.context.instance);
+        running::end();
+        Executed { commands: done, end: BatchEnd::Awaits }
+    }
+
+    /// The connection is gone: its script runs to its end.
+    pub(crate) fn keep_script(&mut self, connection: &Connection) {
+        let Some(suspended) = &mut self.runner.suspended else { return };
+        if suspended.connection != Some(connection.id) {
+            return;
+        }
+        let client = &connection.client;
+        let mut orphan = Client::new(Arc::clone(&client.shared), client.access.clone());
+        (orphan.db, orphan.in_script) = (client.db, true);
+        suspended.orphan = Some(Box::new(orphan));
+    }
+
+    /// Runs the script that is suspended for a slice.
+    #[cold]
+    pub(crate) fn go_on_with_script(&mut self, control: &mut dyn Control<Connection>) {
+        let Some(mut suspended) = self.runner.suspended.take() else { return };
+        let mut orphan = suspended.orphan.take();
+        let id = suspended.connection;
+        let client = match (&mut orphan, id) {
+            (Some(orphan), _) => &mut **orphan,
+            (None, Some(id)) => match control.connection(id) {
+                Some((connection, _)) => &mut connection.client,
+                None => {
+                    debug_assert!(false, "a connection that goes leaves its script behind");
+                    return;
+                }
+            },
+            (None, None) => return,
+        };
+        let runner = &mut self.runner;
+        let Suspended { engine, run, out, .. } = &mut *suspended;
+        run.slice_ns = clock::monotonic_ns();
+        runner.timing.begin(run.slice_ns);
+        if runner.go_on(engine, run, client, out, None) == RunEnd::Suspended {
+            suspended.orphan = orphan;
+            runner.suspended = Some(suspended);
+        } else {
+            runner.end_script(run, client);
+            client.computing.spend(clock::monotonic_ns().saturating_sub(run.start_ns));
+            runner.notify_changes(client);
+            runner.end_unit();
+            runner.notify_changes(client);
+            runner.accessor.end_batch();
+            client.script_reply = Some(Box::new(std::mem::take(out)));
+            runner.keep_engine(suspended.engine, &suspended.run.program);
+            runner.after_command.finish_of_nobody(&runner.context);
+            if let Some(id) = id.filter(|_| orphan.is_none()) {
+                control.resume(id);
+            }
+        }
+        running::end();
+        monitor::publish(&mut self.runner.monitor_lines, &self.runner.context.instance);
+    }
+}
+
+/// A script's way to the commands.
+struct Caller<'r> {
+    runner: &'r mut Runner,
+    client: &'r mut Client,
+    run: &'r mut ScriptRun,
+    /// The call of the script, in its first slice.
+    called: Option<Args<'r>>,
+    watched_bytes: usize,
+}
+
+impl Caller<'_> {
+    /// Why a command may not run.
+    fn refusal(&self, dispatch: &Dispatch, args: Args<'_>) -> Option<CommandError> {
+        let flags = dispatch.flags;
+        if !dispatch.accepts(args.len()) {
+            return Some(errors::script::ARITY);
+        }
+        let context = &self.runner.context;
+        let may_call_any = || context.instance.scripts.call_any.load(Relaxed) && !flags.any(Flags::RUNS_SCRIPT);
+        if flags.any(Flags::NO_SCRIPT) && !may_call_any() {
+            return Some(errors::script::NOT_ALLOWED);
+        }
+        if let Some(refused) = follow::refused(self.client, context.table, dispatch, args) {
+            return Some(errors::script::denied(&follow::deny(context, self.client, refused, self.runner.now_ms)));
+        }
+        if self.run.read_only && flags.any(Flags::MAY_WRITE) {
+            return Some(errors::script::READS_ONLY);
+        }
+        let persistence = &context.settings().persistence;
+        let stops = || persistence.stop_writes_unsaved && !persistence.save_points.is_empty();
+        if !self.run.wrote && flags.any(Flags::WRITES) && context.instance.persistence.is_unsaved() && stops() {
+            return Some(CommandError::Unsaved);
+        }
+        let may_fill = self.run.wrote || !self.run.over_limit || !self.run.checks_memory;
+        if !may_fill && flags.any(Flags::DENY_OOM) {
+            return Some(CommandError::OutOfMemory);
+        }
+        None
+    }
+
+    /// Others hear of the script from now on, and may end it.
+    #[cold]
+    fn show(&mut self) {
+        let called = self.called.map(|args| args.iter().map(<[u8]>::to_vec).collect());
+        let running = Arc::new(Running {
+            kind: self.run.program.kind(),
+            name: self.run.program.name(),
+            command: called.unwrap_or_default(),
+            start_ns: self.run.start_ns,
+            wrote: AtomicBool::new(self.run.wrote),
+            killed: AtomicBool::new(false),
+        });
+        self.runner.context.instance.scripts.running.enter(Arc::clone(&running));
+        self.run.running = Some(running);
+    }
+}
+
+impl Commands for Caller<'_> {
+    fn call(&mut self, args: Args<'_>, version: ProtocolVersion, out: &mut Output) {
+        self.client.version = version;
+        out.set_whole(true);
+        let table = self.runner.context.table;
+        let Some(dispatch) = table.resolve(args.at(0), args.get(1)) else {
+            let known = table.resolve_known(args.at(0), args.get(1)).filter(|known| known.flags.any(Flags::NO_SCRIPT));
+            let error = if known.is_some() { &errors::script::NOT_ALLOWED } else { &errors::script::UNKNOWN_COMMAND };
+            return reply::error(&self.runner.context, self.client, out, error);
+        };
+        if let Some(refusal) = self.refusal(dispatch, args) {
+            self.runner.context.statistics().command(usize::from(dispatch.index)).rejected.add(1);
+            return reply::error(&self.runner.context, self.client, out, &refusal);
+        }
+        if dispatch.flags.any(Flags::WRITES) && !self.run.wrote {
+            self.run.wrote = true;
+            if let Some(running) = &self.run.running {
+                running.wrote.store(true, Relaxed);
+            }
+        }
+        let planned = Planned { dispatch: Some(dispatch), ..Planned::default() };
+        let together = !self.runner.timing.exact && dispatch.flags.any(Flags::FAST);
+        let called = Called { dispatch, planned: &planned, number: 0, together, watched_bytes: self.watched_bytes };
+        let ran = self.runner.run::<IN_SCRIPT>(self.client, out, called, || args);
+        debug_assert!(ran.is_ok(), "a command of a unit has a reply, if only an error");
+    }
+
+    fn permits(&mut self, args: Args<'_>) -> Option<bool> {
+        let table = self.runner.context.table;
+        let dispatch = table.resolve(args.at(0), args.get(1)).filter(|dispatch| dispatch.accepts(args.len()))?;
+        let access = &self.client.access;
+        Some(!access.is_restricted() || rights::permits(access, table, dispatch, args, self.client.db))
+    }
+
+    fn replied_error(&mut self, text: &[u8]) {
+        self.runner.context.statistics().error_replied(&String::from_utf8_lossy(text));
+    }
+
+    fn verdict(&mut self) -> Verdict {
+        let now_ns = clock::monotonic_ns();
+        if self.run.running.is_none() {
+            let threshold_ms = self.runner.context.settings().process.busy_reply_threshold_ms;
+            if threshold_ms == 0 || now_ns.saturating_sub(self.run.start_ns) / 1_000_000 < threshold_ms {
+                return Verdict::GoOn;
+            }
+            self.show();
+            self.run.slice_ns = 0;
+        }
+        let is_killed = self.run.running.as_ref().is_some_and(|running| running.killed.load(Relaxed));
+        let is_over = now_ns.saturating_sub(self.run.slice_ns) >= SLICE_NS;
+        match (is_killed, self.run.scope == Scope::Alone && is_over) {
+            (true, _) => Verdict::End,
+            (false, true) => Verdict::Suspend,
+            (false, false) => Verdict::GoOn,
+        }
+    }
+}

@@ -1,0 +1,140 @@
+//! Scripts beside other clients: units of work of which no other client sees a part, and scripts that run for long.
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use almandine_testkit::{Client, Program, Server, Value, full};
+
+/// Moves an amount between two accounts, planned: its code says its keys.
+const MOVE: &str = "redis.call('DECRBY', KEYS[1], ARGV[1]) return redis.call('INCRBY', KEYS[2], ARGV[1])";
+/// The same, alone: it has a loop.
+const MOVE_ALONE: &str = "for i, sign in ipairs({-1, 1}) do redis.call('INCRBY', KEYS[i], sign * ARGV[1]) end return 1";
+/// What two accounts have, planned.
+const BOTH: &str = "return redis.call('GET', KEYS[1]) + redis.call('GET', KEYS[2])";
+/// What all accounts have, alone.
+const ALL: &str =
+    "local sum = 0 for _, key in ipairs(redis.call('KEYS', 'account*')) do sum = sum + redis.call('GET', key) end return sum";
+
+const ACCOUNTS: usize = 6;
+const EACH: i64 = 1_000;
+
+fn account(number: usize) -> String {
+    format!("account{number}")
+}
+
+fn integer(value: &Value) -> i64 {
+    match value {
+        Value::Integer(value) => *value,
+        other => panic!("no integer: {other:?}"),
+    }
+}
+
+/// Scripts of both classes and transactions move amounts between accounts, while others add all of them up.
+#[test]
+fn no_sum_ever_misses_what_is_on_its_way() {
+    let server = Server::start(&Program::Almandine, &["--workers", "4"]);
+    let mut client = server.client();
+    for number in 0..ACCOUNTS {
+        client.call(&["SET", &account(number), &EACH.to_string()]).expect("a reply");
+    }
+    client.call(&["MSET", "left", &EACH.to_string(), "right", &EACH.to_string()]).expect("a reply");
+    let rounds = if full() { 20_000 } else { 2_000 };
+    thread::scope(|scope| {
+        for number in 0..4 {
+            let mut client = server.client();
+            scope.spawn(move || {
+                for round in 0..rounds {
+                    let (from, to) = (account((round + number) % ACCOUNTS), account((round * 7 + 1) % ACCOUNTS));
+                    let amount = (round % 5).to_string();
+                    let reply = match (number + round) % 4 {
+                        0 | 1 => client.call(&["EVAL", MOVE, "2", &from, &to, &amount]),
+                        2 if round % 8 == 0 => client.call(&["EVAL", MOVE_ALONE, "2", &from, &to, &amount]),
+                        2 => client.call(&["EVAL", MOVE, "2", "left", "right", "1"]),
+                        _ => {
+                            for words in [&["MULTI"][..], &["DECRBY", &from, &amount], &["INCRBY", &to, &amount]] {
+                                client.call(words).expect("a reply");
+                            }
+                            client.call(&["EXEC"])
+                        }
+                    };
+                    assert!(matches!(reply.expect("a reply"), Value::Integer(_) | Value::Array(_)));
+                }
+            });
+        }
+        for _ in 0..2 {
+            let mut client = server.client();
+            scope.spawn(move || {
+                for round in 0..rounds / 4 {
+                    assert_eq!(integer(&client.call(&["EVAL", BOTH, "2", "left", "right"]).expect("a reply")), 2 * EACH);
+                    if round % 8 == 0 {
+                        let sum = integer(&client.call(&["EVAL", ALL, "0"]).expect("a reply"));
+                        assert_eq!(sum, EACH * ACCOUNTS as i64);
+                    }
+                }
+            });
+        }
+    });
+    assert_eq!(integer(&client.call(&["EVAL", ALL, "0"]).expect("a reply")), EACH * ACCOUNTS as i64);
+}
+
+/// A script that its client waits for.
+fn begin(server: &Server, script: &str) -> thread::JoinHandle<Value> {
+    let (mut client, script) = (server.client(), script.to_owned());
+    thread::spawn(move || client.call(&["EVAL", &script, "0"]).expect("a reply"))
+}
+
+fn until(mut holds: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !holds() {
+        assert!(start.elapsed() < Duration::from_secs(60), "it never holds");
+        thread::sleep(Duration::from_millis(20));
+    }
+}
+
+fn is_error(value: &Value, prefix: &str) -> bool {
+    matches!(value, Value::Error(text) if text.starts_with(prefix.as_bytes()))
+}
+
+fn hears_busy(client: &mut Client) -> bool {
+    is_error(&client.call(&["PING"]).expect("a reply"), "BUSY ")
+}
+
+/// While a script runs for long, all connections of all workers hear so; it is killed whatever it catches, and then all is as
+/// before.
+#[test]
+fn a_script_that_never_ends_is_killed() {
+    let server = Server::start(&Program::Almandine, &["--workers", "2", "--lua-time-limit", "100"]);
+    let mut clients: Vec<Client> = (0..6).map(|_| server.client()).collect();
+    for script in ["while true do end", "while true do pcall(function() while true do redis.call('PING') end end) end"] {
+        let script = begin(&server, script);
+        until(|| hears_busy(&mut clients[0]));
+        assert!(clients.iter_mut().all(hears_busy));
+        assert!(hears_busy(&mut server.client()), "a new connection does, too");
+        assert!(is_error(&clients[1].call(&["FUNCTION", "KILL"]).expect("a reply"), "BUSY "));
+        assert_eq!(clients[2].call(&["SCRIPT", "KILL"]).expect("a reply"), Value::Simple(b"OK".to_vec()));
+        assert!(is_error(&script.join().expect("a reply"), "ERR Script killed by user"));
+        assert!(!hears_busy(&mut clients[3]));
+    }
+    assert!(is_error(&clients[0].call(&["SCRIPT", "KILL"]).expect("a reply"), "NOTBUSY "));
+}
+
+/// What a script has written is not cut off: it is not killed, and runs to its end when its client has gone; a client that
+/// waits for what it writes is served then.
+#[test]
+fn a_script_that_has_written_runs_to_its_end() {
+    let server = Server::start(&Program::Almandine, &["--workers", "2", "--lua-time-limit", "100"]);
+    let (mut client, mut waiter) = (server.client(), server.client());
+    waiter.send(&[["BLPOP", "list", "0"]]).expect("sent");
+    let work = "redis.call('RPUSH', 'list', 'a') for i = 1, ARGV[1] or 3e7 do end redis.call('SET', 'ended', 'yes') return 1";
+    let script = begin(&server, work);
+    until(|| hears_busy(&mut client));
+    assert!(is_error(&client.call(&["SCRIPT", "KILL"]).expect("a reply"), "UNKILLABLE "));
+    assert_eq!(script.join().expect("a reply"), Value::Integer(1));
+    assert_eq!(waiter.receive().expect("a reply"), Value::Array(vec![Value::Bulk(b"list".to_vec()), Value::Bulk(b"a".to_vec())]));
+    client.call(&["DEL", "ended"]).expect("a reply");
+    let mut gone = server.client();
+    gone.send(&[["EVAL", work, "0"]]).expect("sent");
+    until(|| hears_busy(&mut client));
+    drop(gone);
+    until(|| client.call(&["GET", "ended"]).expect("a reply") == Value::Bulk(b"yes".to_vec()));
+}
