@@ -64,7 +64,7 @@ impl Host for Api<'_> {
             }
             Function::Debug => Ok(()),
             Function::AclCheckCommand => self.acl_check_command(call),
-            Function::RegisterFunction => match &mut self.registered {
+            Function::Register => match &mut self.registered {
                 Some(registered) => registered.register(call),
                 None => Err("redis.register_function can only be called on FUNCTION LOAD command"),
             },

@@ -21,7 +21,7 @@ pub(crate) enum Function {
     Debug,
     AclCheckCommand,
     NoGlobal,
-    RegisterFunction,
+    Register,
 }
 
 impl Function {
@@ -40,7 +40,7 @@ impl Function {
         Self::Debug,
         Self::AclCheckCommand,
         Self::NoGlobal,
-        Self::RegisterFunction,
+        Self::Register,
     ];
 }
 
@@ -69,7 +69,7 @@ const VERSION: (&str, f64) = ("7.4.0", 0x0007_0400 as f64);
 /// The table that a library finds while it is loaded, in place of the one that calls commands.
 pub(crate) fn of_loading(machine: &mut Machine) -> LuaValue {
     let mut fields = vec![
-        ("register_function", machine.host_function(Function::RegisterFunction as u32)),
+        ("register_function", machine.host_function(Function::Register as u32)),
         ("log", machine.host_function(Function::Log as u32)),
     ];
     for (number, (name, _)) in LogLevel::ALL.iter().enumerate() {
