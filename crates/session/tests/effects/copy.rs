@@ -145,10 +145,13 @@ pub(crate) fn copy_base(rig: &Rig, copy: &mut Copy, mut rest: impl FnMut()) {
     }
 }
 
+/// An entry with the number of its unit.
+type Numbered<'u> = (u64, LogEntry<'u>);
+
 impl Copy {
     /// Does the units of the operation log again, those of each key in the order of their numbers, the keys as it comes.
     pub(crate) fn redo_all(&mut self, units: &[Unit], random: &mut Random) {
-        let mut by_key: BTreeMap<(u64, &[u8]), Vec<(u64, LogEntry<'_>)>> = BTreeMap::new();
+        let mut by_key: BTreeMap<(u64, &[u8]), Vec<Numbered<'_>>> = BTreeMap::new();
         for Unit { number, bytes } in units {
             for entry in entries(bytes) {
                 let entry = entry.expect("an entry");
@@ -158,7 +161,7 @@ impl Copy {
                 }
             }
         }
-        let mut queues: Vec<VecDeque<(u64, LogEntry<'_>)>> = by_key.into_values().map(VecDeque::from).collect();
+        let mut queues: Vec<VecDeque<Numbered<'_>>> = by_key.into_values().map(VecDeque::from).collect();
         while !queues.is_empty() {
             let at = random.below(queues.len());
             let Some((_, entry)) = queues[at].pop_front() else {
