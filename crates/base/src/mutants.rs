@@ -154,8 +154,6 @@ table! {
     RaiseAlone,
     /// Bases: keeping with each key the number of the last effect that the copy has.
     DumpedNumber,
-    /// Copies of one moment: moving the walk's place under the latch of the bucket that it has copied.
-    PassLatched,
     /// Log: syncing the directory before the manifest names a file in it.
     SyncNames,
     /// Log: comparing the sum of the part before with what a part follows.

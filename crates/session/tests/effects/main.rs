@@ -230,7 +230,6 @@ fn mutants_are_noticed() {
         ("SaveAbsence", "a_copy_is_of_one_moment"),
         ("SaveRemoved", "a_copy_is_of_one_moment"),
         ("KeepSaved", "a_copy_is_of_one_moment"),
-        ("PassLatched", "a_copy_is_of_one_moment"),
         ("DumpedNumber", "a_base_is_completed_by_effects"),
         ("RaiseAlone", "a_copy_is_between_transactions"),
     ] {

@@ -165,7 +165,7 @@ impl Shared {
     pub(crate) fn end_copy(&self) {
         let copying = &self.consumers.copying;
         debug_assert!(copying.running.load(Ordering::Relaxed), "INV-COPY-1: a copy ends once");
-        copying.passed.store(END, Ordering::Release);
+        copying.passed.store(END, Ordering::SeqCst);
         self.consumers.want(Consumer::Copy, false);
         if let Some(saved) = copying.saved.get() {
             saved.clear();
@@ -186,7 +186,7 @@ impl Shared {
         debug_assert!(copying.saved.get().is_some(), "INV-COPY-1: a copy has begun before its walk makes room");
         let room =
             copying.bytes() <= copying.bytes_max.load(Ordering::Relaxed) / 2 || copying.passed.load(Ordering::Relaxed) == END;
-        if room && copying.full.swap(false, Ordering::AcqRel) {
+        if room && copying.full.swap(false, Ordering::SeqCst) {
             self.tell_stall_end();
         }
     }
@@ -218,7 +218,11 @@ impl Shared {
             }, else 0),
         };
         if bytes > copying.bytes_max.load(Ordering::Relaxed) {
-            copying.full.store(true, Ordering::Relaxed);
+            copying.full.store(true, Ordering::SeqCst);
+            // The copy may have ended meanwhile: then no walk makes room.
+            if copying.passed.load(Ordering::SeqCst) == END {
+                self.resume_writers();
+            }
         }
     }
 }

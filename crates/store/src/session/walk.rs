@@ -152,7 +152,7 @@ impl Walk {
                     self.position = next;
                     self.ended = next == self.end;
                     if self.of_moment {
-                        step!(PassLatched, store.consumers.copying.pass(next));
+                        store.consumers.copying.pass(next);
                     }
                 }
                 (Err(missing), 0) if missing != Missing::Cold => outcome = Err(missing),
