@@ -57,7 +57,8 @@ fn no_sum_ever_misses_what_is_on_its_way() {
                             client.call(&["EXEC"])
                         }
                     };
-                    assert!(matches!(reply.expect("a reply"), Value::Integer(_) | Value::Array(_)));
+                    let reply = reply.expect("a reply");
+                    assert!(matches!(reply, Value::Integer(_) | Value::Array(_)), "{reply}");
                 }
             });
         }
@@ -125,6 +126,7 @@ fn a_script_that_has_written_runs_to_its_end() {
     let server = Server::start(&Program::Almandine, &["--workers", "2", "--lua-time-limit", "100"]);
     let (mut client, mut waiter) = (server.client(), server.client());
     waiter.send(&[["BLPOP", "list", "0"]]).expect("sent");
+    until(|| client.call(&["INFO", "clients"]).expect("a reply").to_string().contains("blocked_clients:1"));
     let work = "redis.call('RPUSH', 'list', 'a') for i = 1, ARGV[1] or 3e7 do end redis.call('SET', 'ended', 'yes') return 1";
     let script = begin(&server, work);
     until(|| hears_busy(&mut client));

@@ -126,7 +126,8 @@ impl Api<'_> {
                 LuaValue::String(text) => args.push(call.heap().bytes(*text)),
                 LuaValue::Number(value) => {
                     number.clear();
-                    number::write_double(number, *value);
+                    // Zero has no sign here, as in integers.
+                    number::write_double(number, *value + 0.0);
                     args.push(number);
                 }
                 _ => return false,
