@@ -40,7 +40,7 @@ pub fn before_read(client: &mut Client, dispatch: &Dispatch, args: Args<'_>, con
     let tracking = client.tracking.as_ref()?;
     let entry = context.table.row(dispatch.index);
     let traits = entry.command.spec.traits;
-    // What a script reads is remembered where it is read.
+    // What a script reads is remembered where it is read, what it declares by [`declared`].
     if !traits.readonly || traits.runs_script || !tracking.remembers() {
         return None;
     }
@@ -49,6 +49,20 @@ pub fn before_read(client: &mut Client, dispatch: &Dispatch, args: Args<'_>, con
     let tracked = Tracked { stamp: instance.tracking.stamp() };
     step!(RememberFirst, remember(client, dispatch, args, context));
     Some(tracked)
+}
+
+/// Remembers the keys that the call of a script declares, at its first command that only reads: what it answers may be kept for
+/// them. `words` are those of the call.
+pub fn declared(client: &Client, words: &[&[u8]], context: &Context) {
+    let Some(tracking) = &client.tracking else { return };
+    if !tracking.remembers() {
+        return;
+    }
+    let dispatch = words.first().and_then(|name| context.table.lookup(name));
+    let Some(shape) = dispatch.map(|dispatch| &context.table.row(dispatch.index).shape) else { return };
+    for (position, _) in shape.keys(words.len(), |argument| words[argument]) {
+        context.instance.tracking.remember(client.shared.id, words[position]);
+    }
 }
 
 /// Holds the table of tracked keys to its limit before a command that is only queued, as before each that reads.

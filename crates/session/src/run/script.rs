@@ -13,7 +13,9 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use almandine_base::events::Classes;
 use almandine_base::{Output, step};
-use almandine_handler::{Client, CommandError, Dispatch, Flags, Outcome, Prepare, ScriptCall, Stop, errors, follow, rights};
+use almandine_handler::{
+    Client, CommandError, Dispatch, Flags, Outcome, Prepare, ScriptCall, Stop, errors, follow, rights, tracking,
+};
 use almandine_io::{clock, entropy};
 use almandine_keyspace::{Filled, Missing, Need};
 use almandine_net::Control;
@@ -71,6 +73,7 @@ impl Runner {
             checks_memory: call.program.flags().any(ScriptFlags::COMPATIBLE),
             over_limit: instance.keyspace.over_limit(),
             wrote: false,
+            remembered: false,
             scope,
             start_ns,
             slice_ns: start_ns,
@@ -352,6 +355,22 @@ impl Caller<'_> {
         None
     }
 
+    /// A client that tracks hears of the keys that the call declares once the script has read anything, whichever it reads.
+    #[cold]
+    fn remember_declared(&mut self, dispatch: &Dispatch) {
+        let context = &self.runner.context;
+        if !context.table.row(dispatch.index).command.spec.traits.readonly {
+            return;
+        }
+        self.run.remembered = true;
+        let words: Vec<&[u8]> = match (&self.called, &self.run.running) {
+            (Some(called), _) => called.iter().collect(),
+            (None, Some(running)) => running.command.iter().map(Vec::as_slice).collect(),
+            (None, None) => return,
+        };
+        tracking::declared(self.client, &words, context);
+    }
+
     /// Others hear of the script from now on, and may end it.
     #[cold]
     fn show(&mut self) {
@@ -388,6 +407,9 @@ impl Commands for Caller<'_> {
             if let Some(running) = &self.run.running {
                 running.wrote.store(true, Relaxed);
             }
+        }
+        if self.client.tracking.is_some() && !self.run.remembered && !dispatch.flags.any(Flags::MAY_WRITE) {
+            self.remember_declared(dispatch);
         }
         let planned = Planned { dispatch: Some(dispatch), ..Planned::default() };
         let together = !self.runner.timing.exact && dispatch.flags.any(Flags::FAST);

@@ -16,6 +16,8 @@ pub(crate) struct ScriptRun {
     /// Memory was beyond its limit when the script began.
     pub(crate) over_limit: bool,
     pub(crate) wrote: bool,
+    /// Its client's tracking remembers what the call declares.
+    pub(crate) remembered: bool,
     pub(crate) scope: Scope,
     pub(crate) start_ns: u64,
     /// When its slice began.
