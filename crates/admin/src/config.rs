@@ -93,6 +93,10 @@ fn set(call: &mut AdminCall<'_>) -> Outcome {
         return Err(CommandError::Syntax.into());
     }
     let pairs: Vec<(&[u8], &[u8])> = pairs.iter().map(|[name, value]| (*name, *value)).collect();
+    let names_files = |name: &[u8]| FILES.iter().any(|file| name.eq_ignore_ascii_case(file));
+    if call.context.instance.persistence.is_loading() && pairs.iter().any(|(name, _)| names_files(name)) {
+        return Err(CommandError::Loading.into());
+    }
     let local = is_local(&call.client.shared);
     let mut outcome = Ok(());
     outside_epoch(call, |instance| {
@@ -117,6 +121,9 @@ fn shown(config: &Snapshot, pairs: &[(&[u8], &[u8])]) -> String {
     };
     pairs.iter().filter_map(pair).collect::<Vec<_>>().join(" ")
 }
+
+/// What is not changed while the files are being loaded.
+const FILES: [&[u8]; 2] = [b"dir", b"appendonly"];
 
 /// How long CONFIG SET waits for others to evict what is beyond a lower `maxmemory`.
 const EVICTION_WAIT_MAX: Duration = Duration::from_secs(1);

@@ -242,6 +242,11 @@ fn without_a_snapshot_writes_are_refused_and_the_server_stays() {
     assert_eq!(client.line("SET k 1"), ok());
     // No file takes the place of a directory that has something in it.
     fs::create_dir_all(dump.join("full")).unwrap();
+    // What fails before the client's eyes bars nothing.
+    assert!(client.line("SAVE").to_string().contains("could not be written"));
+    assert!(client.line("SHUTDOWN").to_string().contains("ERR Errors trying to SHUTDOWN. Check logs."));
+    assert_eq!((client.line("SET k 1"), client.line("PING")), (ok(), Value::Simple(b"PONG".to_vec())));
+    assert_eq!(info(&mut client, "rdb_last_bgsave_status").as_deref(), Some("ok"));
     assert_eq!(client.line("BGSAVE"), Value::Simple(b"Background saving started".to_vec()));
     await_info(&mut client, "rdb_last_bgsave_status", "err");
     let refused = |reply: Value| matches!(&reply, Value::Error(text) if text.starts_with(b"MISCONF Redis is configured to save"));
@@ -254,7 +259,7 @@ fn without_a_snapshot_writes_are_refused_and_the_server_stays() {
     assert!(client.line("SHUTDOWN").to_string().contains("ERR Errors trying to SHUTDOWN. Check logs."));
     assert_eq!(client.line("GET k"), Value::Bulk(b"2".to_vec()));
     assert!(std::process::Command::new("kill").arg(server.pid().to_string()).status().unwrap().success());
-    while server.log().matches("can't exit. SHUTDOWN").count() < 2 {
+    while server.log().matches("can't exit. SHUTDOWN").count() < 3 {
         std::thread::sleep(Duration::from_millis(5));
     }
     assert_eq!(client.line("GET k"), Value::Bulk(b"2".to_vec()));
@@ -284,6 +289,39 @@ fn the_data_is_loaded_anew_from_its_snapshot() {
     assert!(client.line("DEBUG RELOAD WHAT").to_string().contains("only supports"));
     assert_eq!((client.line("MULTI"), client.line("DEBUG RELOAD")), (ok(), Value::Simple(b"QUEUED".to_vec())));
     assert!(client.line("EXEC").to_string().contains("not allowed in a transaction"));
+}
+
+#[test]
+fn libraries_of_functions_go_into_the_snapshot_and_come_from_it() {
+    let load = |client: &mut Client, name: &str| {
+        let code = format!("#!lua name=lib_{name}\nredis.register_function('{name}', function() return '{name}' end)");
+        client.call(&[&b"FUNCTION"[..], b"LOAD", code.as_bytes()]).unwrap()
+    };
+    let bulk = |text: &str| Value::Bulk(text.as_bytes().to_vec());
+    let directory = Directory::new("functions");
+    {
+        let server = Server::start(&Program::Redis, &["--dir", directory.path()]);
+        let mut client = server.client();
+        assert_eq!((load(&mut client, "theirs"), client.line("SAVE")), (bulk("lib_theirs"), ok()));
+    }
+    let flags = ["--dir", directory.path(), "--enable-debug-command", "yes"];
+    {
+        let mut server = Server::start(&Program::Almandine, &flags);
+        let mut client = server.client();
+        assert_eq!((load(&mut client, "ours"), client.line("FCALL theirs 0")), (bulk("lib_ours"), bulk("theirs")));
+        assert_eq!((client.line("DEBUG RELOAD"), client.line("FCALL ours 0")), (ok(), bulk("ours")));
+        assert!(client.line("DEBUG RELOAD NOSAVE NOFLUSH").to_string().contains("Error trying to load"));
+        assert_eq!((load(&mut client, "more"), client.line("DEBUG RELOAD NOSAVE NOFLUSH MERGE")), (bulk("lib_more"), ok()));
+        assert_eq!((client.line("FCALL more 0"), client.line("DEBUG RELOAD NOSAVE")), (bulk("more"), ok()));
+        assert!(client.line("FCALL more 0").to_string().contains("Function not found"));
+        end(&mut server, &["SHUTDOWN", "SAVE"]);
+    }
+    let flags = ["--dir", directory.path()];
+    for program in [Program::Almandine, Program::Redis] {
+        let server = Server::start(&program, &flags);
+        let mut client = server.client();
+        assert_eq!((client.line("FCALL theirs 0"), client.line("FCALL ours 0")), (bulk("theirs"), bulk("ours")));
+    }
 }
 
 /// A server that may be asked while it loads: the fixture waits for the end of that.
@@ -339,6 +377,9 @@ fn commands_are_refused_while_data_is_loaded() {
     // A transaction with a command that is refused is not executed.
     assert_eq!((client.line("MULTI"), client.line("GET key:1")), (ok(), loading));
     assert!(client.line("EXEC").to_string().contains("EXECABORT"));
+    for files in ["dir /tmp", "appendonly yes"] {
+        assert!(client.line(&format!("CONFIG SET {files}")).to_string().contains("LOADING"), "{files}");
+    }
     assert_eq!(client.line("CONFIG SET key-load-delay 0"), ok());
     await_info(&mut client, "loading", "0");
     assert_eq!(client.line("GET key:1999"), Value::Bulk(b"value:1999".to_vec()));

@@ -5,10 +5,6 @@ mod saves;
 
 use std::sync::atomic::{AtomicU8, Ordering};
 
-use almandine_io::sync::Mutex;
-
-use crate::lock::lock;
-
 pub use loading::{Loading, LoadingFigures};
 pub use saves::{Cancelled, Reload, SaveFigures, SaveMeter, SaveOutcome, SaveRefused, SaveTask, Saves};
 
@@ -25,8 +21,6 @@ pub struct Persistence {
     pub loading: Loading,
     /// Snapshots.
     pub saves: Saves,
-    /// Libraries of functions that a file had: they are kept as text, for the next file.
-    functions: Mutex<Vec<Vec<u8>>>,
 }
 
 impl Persistence {
@@ -52,12 +46,13 @@ impl Persistence {
 
     /// A task of [`Saves`] has ended.
     pub fn end_save(&self, outcome: SaveOutcome) {
-        match outcome {
-            SaveOutcome::Done { .. } => drop(self.bars.fetch_and(!UNSAVED, Ordering::Relaxed)),
-            SaveOutcome::Failed => drop(self.bars.fetch_or(UNSAVED, Ordering::Relaxed)),
-            SaveOutcome::Cancelled => {}
-        }
-        self.saves.end(outcome);
+        self.saves.end(outcome, |unsaved| {
+            if unsaved {
+                self.bars.fetch_or(UNSAVED, Ordering::Relaxed);
+            } else {
+                self.bars.fetch_and(!UNSAVED, Ordering::Relaxed);
+            }
+        });
     }
 
     /// Data of `bytes` is loaded from now on.
@@ -69,17 +64,6 @@ impl Persistence {
     /// It is loaded.
     pub fn end_loading(&self) {
         self.bars.fetch_and(!LOADING, Ordering::Release);
-    }
-
-    /// The text of each library of functions.
-    #[must_use]
-    pub fn functions(&self) -> Vec<Vec<u8>> {
-        lock(&self.functions).clone()
-    }
-
-    /// Keeps these libraries of functions and no others.
-    pub fn keep_functions(&self, libraries: Vec<Vec<u8>>) {
-        *lock(&self.functions) = libraries;
     }
 }
 

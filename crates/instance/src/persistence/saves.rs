@@ -249,8 +249,9 @@ impl Saves {
         }
     }
 
-    /// The task has ended.
-    pub fn end(&self, outcome: SaveOutcome) {
+    /// The task has ended. Before its client hears of it, `tell` learns whether the data is unsaved since one in the background
+    /// has failed.
+    pub fn end(&self, outcome: SaveOutcome, tell: impl FnOnce(bool)) {
         let now_ms = clock::unix_ms();
         let mut state = self.state();
         let Some(running) = state.running.take() else { return };
@@ -266,13 +267,15 @@ impl Saves {
             }
             // As in Redis, one that was ended on purpose is no failure.
             SaveOutcome::Cancelled => {}
-            SaveOutcome::Failed => state.figures.failed = true,
+            // One that was asked for has told its client: only the others count.
+            SaveOutcome::Failed => state.figures.failed |= running.task == SaveTask::Background,
         }
         if running.task == SaveTask::Background {
             state.figures.last_took_s = Some(took_s);
         }
         state.outcome = Some(outcome);
         state.ended += 1;
+        tell(state.figures.failed);
         self.changed.notify_all();
     }
 
@@ -327,10 +330,10 @@ mod tests {
         assert!(saves.figures().in_background);
         assert_eq!((saves.next(), saves.next()), (Some(SaveTask::Background), None));
         assert_eq!((saves.run(SaveTask::Foreground), saves.take_up(SaveTask::Background)), (Err(SaveRefused::Running), false));
-        saves.end(SaveOutcome::Failed);
+        saves.end(SaveOutcome::Failed, |unsaved| assert!(unsaved));
         assert!(saves.figures().failed && !saves.figures().in_background && saves.figures().count == 0);
         assert!(saves.take_up(SaveTask::Background));
-        saves.end(DONE);
+        saves.end(DONE, |unsaved| assert!(!unsaved));
         let figures = saves.figures();
         assert_eq!((figures.failed, figures.count, figures.changes, figures.last_took_s), (false, 1, 7, Some(0)));
     }
@@ -347,7 +350,7 @@ mod tests {
             std::thread::yield_now();
         };
         assert_eq!(task, SaveTask::Foreground);
-        saves.end(DONE);
+        saves.end(DONE, |unsaved| assert!(!unsaved));
         assert_eq!(client.join().unwrap(), Ok(()));
     }
 
@@ -357,7 +360,7 @@ mod tests {
         assert_eq!(saves.cancel(), Cancelled::None);
         assert_eq!((saves.begin(), saves.cancel(), saves.next()), (Ok(()), Cancelled::Running, None));
         assert_eq!((saves.begin(), saves.next(), saves.cancel()), (Ok(()), Some(SaveTask::Background), Cancelled::Running));
-        saves.end(SaveOutcome::Cancelled);
+        saves.end(SaveOutcome::Cancelled, |unsaved| assert!(!unsaved));
         assert!(!saves.figures().failed && saves.figures().count == 0);
     }
 }

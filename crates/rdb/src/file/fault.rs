@@ -73,7 +73,7 @@ impl fmt::Display for Fault {
             Self::KeyMetadata => write!(f, "metadata that a module keeps of a key (opcode 243), which does not exist here,"),
             Self::FunctionCandidate => write!(f, "Pre-release function format not supported (opcode 246)"),
             Self::Checksum { expected, found } => {
-                write!(f, "Wrong RDB checksum expected: ({expected:x}) but got ({found:x})")
+                write!(f, "Wrong RDB checksum expected: ({expected:x}) but got ({found:x}), an RDB CRC error")
             }
         }
     }

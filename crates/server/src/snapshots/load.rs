@@ -12,6 +12,7 @@ use almandine_keyspace::Accessor;
 use almandine_rdb::file::ReadOptions;
 use almandine_recovery::load::{self, Existing, FileInput, LoadError, LoadFault, LoadOptions, Loaded};
 use almandine_recovery::put::ValueLimits;
+use almandine_script::RestorePolicy;
 
 /// Between two lines of the log that say how far loading is.
 const REPORT_NS: u64 = 5_000_000_000;
@@ -37,17 +38,22 @@ pub(crate) fn announced_bytes(path: &Path) -> io::Result<Option<u64>> {
 pub(crate) fn load(instance: &Instance, path: &Path) -> io::Result<bool> {
     let mut accessor =
         instance.keyspace.accessor().ok_or_else(|| io::Error::other("the store has no session left to load the snapshot"))?;
-    let whole = load_with(instance, path, &mut accessor, Existing::Refuse)?;
+    let whole = load_with(instance, path, &mut accessor, (Existing::Refuse, RestorePolicy::Append))?;
     // A snapshot is no change since the last one.
     instance.persistence.saves.begin_from(clock::unix_ms() / 1000, instance.keyspace.figures().totals().changes);
     Ok(whole)
 }
 
-/// As [`load`], by a way to the data that the caller has, which says what becomes of keys that are there.
+/// As [`load`], by a way to the data that the caller has, which says what becomes of keys and of libraries that are there.
 ///
 /// # Errors
 /// As for [`load`].
-pub(super) fn load_with(instance: &Instance, path: &Path, accessor: &mut Accessor, existing: Existing) -> io::Result<bool> {
+pub(super) fn load_with(
+    instance: &Instance,
+    path: &Path,
+    accessor: &mut Accessor,
+    (existing, libraries): (Existing, RestorePolicy),
+) -> io::Result<bool> {
     let snapshot = instance.config.snapshot();
     let input = FileInput::new(files::open(path).map_err(|error| failed(path, &error))?);
     let began_ns = clock::monotonic_ns();
@@ -75,7 +81,9 @@ pub(super) fn load_with(instance: &Instance, path: &Path, accessor: &mut Accesso
     };
     report(&loaded, clock::monotonic_ns() - began_ns);
     instance.persistence.loading.finish(loaded.keys, loaded.expired);
-    instance.persistence.keep_functions(loaded.functions);
+    let memory_limit = usize::try_from(snapshot.settings.process.script_memory_limit_bytes).unwrap_or(usize::MAX);
+    let restored = instance.scripts.libraries.restore(&loaded.functions, libraries, memory_limit);
+    restored.map_err(|error| failed(path, &format!("its functions: {}", String::from_utf8_lossy(&error.0))))?;
     Ok(true)
 }
 
@@ -115,7 +123,7 @@ fn report(loaded: &Loaded, elapsed_ns: u64) {
         tracing::info!("Done loading RDB, keys loaded: {}, keys expired: {}.", loaded.keys, loaded.expired);
     }
     if !loaded.functions.is_empty() {
-        tracing::info!("{} libraries of functions are kept as they are: functions are not served yet", loaded.functions.len());
+        tracing::info!("{} libraries of functions are loaded with it", loaded.functions.len());
     }
     tracing::info!("DB loaded from disk: {:.3} seconds", elapsed_ns as f64 / 1e9);
 }

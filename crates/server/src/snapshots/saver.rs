@@ -9,6 +9,7 @@ use almandine_instance::{Instance, Message, PauseScope, Reload, SaveOutcome, Sav
 use almandine_io::clock;
 use almandine_io::thread::{self, JoinHandle, Waker};
 use almandine_recovery::load::Existing;
+use almandine_script::RestorePolicy;
 
 use super::load;
 use super::write::{path, write};
@@ -120,8 +121,13 @@ fn reload(instance: &Instance, host: &dyn Host, how: Reload) -> SaveOutcome {
             accessor.flush(&dbs);
             accessor.end_batch();
         }
-        let existing = if how.merge { Existing::Replace } else { Existing::Refuse };
-        load::load_with(instance, &path, &mut accessor, existing)
+        let there = match (how.merge, how.flush) {
+            (true, false) => (Existing::Replace, RestorePolicy::Replace),
+            (true, true) => (Existing::Replace, RestorePolicy::Flush),
+            (false, false) => (Existing::Refuse, RestorePolicy::Append),
+            (false, true) => (Existing::Refuse, RestorePolicy::Flush),
+        };
+        load::load_with(instance, &path, &mut accessor, there)
     });
     instance.persistence.end_loading();
     match loaded {

@@ -53,7 +53,7 @@ pub(super) fn write(instance: &Instance, host: &dyn Host) -> SaveOutcome {
         checksum: persistence.checksum,
         compression: persistence.compression,
         server_version: REDIS_VERSION.to_owned(),
-        functions: instance.persistence.functions(),
+        functions: instance.scripts.libraries.all().into_iter().map(|(_, library)| library.code.to_vec()).collect(),
         ..SaveOptions::default()
     };
     let meter = Arc::new(Meter(SaveProgress::default()));
