@@ -47,6 +47,8 @@ const FILES: &[&str] = &[
     "unit/introspection-2",
     "unit/latency-monitor",
     "unit/pause",
+    "unit/scripting",
+    "unit/functions",
     "unit/slowlog",
     "unit/tracking",
 ];

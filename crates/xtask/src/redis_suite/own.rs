@@ -60,7 +60,11 @@ pub(super) const FILES: &[&str] = &[
     "unit/type/zset",
     "unit/violations",
     "unit/wait",
+    "integration/convert-ziplist-hash-on-load",
+    "integration/convert-ziplist-zset-on-load",
+    "integration/convert-zipmap-hash-on-load",
     "integration/logging",
+    "integration/rdb",
     "integration/redis-benchmark",
     "integration/redis-cli",
 ];
