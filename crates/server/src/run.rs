@@ -1,12 +1,15 @@
 //! The process: from a configuration to a running server, and to its end. What serves is a [`Node`].
 
 use std::io;
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 
 use almandine_config::Config;
 use almandine_instance::{Instance, ShutdownRequest};
+use almandine_io::files;
 use almandine_io::signal::{Signal, Signals};
+use almandine_recovery::save;
 
 use crate::process::{OwnProcess, PidFile};
 use crate::{Node, cores, crash, log, oom_score, open_files, process, startup, title};
@@ -74,6 +77,9 @@ fn watch_signals(signals: Signals, instance: &Arc<Instance>) -> io::Result<()> {
             Signal::HangUp => {}
             Signal::Interrupt if instance.shutdown.requested() || instance.shutdown.pending().is_some() => {
                 tracing::warn!("Received SIGINT again: exiting now.");
+                // The snapshot that is being written is of no use; the last whole one keeps its name.
+                let written = &instance.config.snapshot().settings.persistence.snapshot_file;
+                let _ = files::remove(save::temporary(Path::new(written)));
                 std::process::exit(1);
             }
             Signal::Terminate | Signal::Interrupt => {

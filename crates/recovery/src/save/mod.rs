@@ -14,7 +14,7 @@ pub use error::SaveError;
 pub use options::{SaveOptions, SaveProgress, Saved};
 
 use std::io::{self, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
@@ -33,6 +33,13 @@ const REST: Duration = Duration::from_millis(100);
 /// All databases as they were at one moment. While it lives, writers save for it what they overwrite.
 pub struct SnapshotFile {
     copying: Copying,
+}
+
+/// The name of a snapshot while this process writes it.
+#[must_use]
+pub fn temporary(path: &Path) -> PathBuf {
+    let directory = path.parent().filter(|directory| !directory.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    directory.join(format!("temp-{}.rdb", process::id()))
 }
 
 impl SnapshotFile {
@@ -63,9 +70,7 @@ impl SnapshotFile {
         options: &SaveOptions,
         progress: &SaveProgress,
     ) -> Result<Saved, SaveError> {
-        let directory = path.parent().filter(|directory| !directory.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        let temporary = directory.join(format!("temp-{}.rdb", process::id()));
-        write_durably(&temporary, path, |out| self.write_to(accessor, out, options, progress))
+        write_durably(&temporary(path), path, |out| self.write_to(accessor, out, options, progress))
     }
 
     /// Writes it somewhere. Nothing is made durable.
