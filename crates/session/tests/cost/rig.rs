@@ -50,7 +50,7 @@ impl Rig {
         let store = almandine_store::Options { background: false, ..Default::default() };
         let keyspace = Keyspace::open(Options { databases: 16, store, ..Options::default() }).unwrap();
         keyspace.listeners().tell_events(Classes::parse(events).unwrap());
-        let Ok(Startup::Run(config)) = Config::load(&["--protected-mode".to_owned(), "no".to_owned()]) else {
+        let Ok(Startup::Run(config)) = Config::load(&["--protected-mode", "no", "--save", ""].map(str::to_owned)) else {
             panic!("a configuration")
         };
         let table = Table::new(&[almandine_commands::COMMANDS, almandine_admin::COMMANDS].concat(), &[], &[]).unwrap();

@@ -19,9 +19,11 @@ mod told;
 
 use std::collections::BTreeMap;
 #[cfg(feature = "mutants")]
-use std::process::Command;
+use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
+#[cfg(feature = "mutants")]
+use std::time::{Duration, Instant};
 
 use almandine_testkit::random::Random;
 
@@ -29,6 +31,10 @@ use copy::{Copy, copy_base, copy_keys};
 use kept::{Kept, Owned, OwnedBody};
 use rig::{Rig, WORKERS};
 use seen::{Contents, Seen};
+
+/// How long a proof may take beside mutants: one takes seconds.
+#[cfg(feature = "mutants")]
+const PROOF_TIMEOUT: Duration = Duration::from_secs(90);
 
 /// INV-EFFECT-1: effects of all keys from the beginning, in several interleavings.
 fn effects_lead_to_the_same_keys(seed: u64) {
@@ -216,6 +222,21 @@ fn a_copy_is_between_transactions() {
     moment::copies_are_between_transactions(seed(), 30);
 }
 
+/// Whether a proof passes. One that does not end has not passed: what a step leaves out may be a wake-up.
+#[cfg(feature = "mutants")]
+fn ends_well(child: &mut Child) -> bool {
+    let deadline = Instant::now() + PROOF_TIMEOUT;
+    while Instant::now() < deadline {
+        if let Some(status) = child.try_wait().unwrap() {
+            return status.success();
+        }
+        thread::sleep(Duration::from_millis(20));
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    false
+}
+
 /// The control: processes that leave a step out fail.
 #[cfg(feature = "mutants")]
 #[test]
@@ -234,13 +255,16 @@ fn mutants_are_noticed() {
         ("RaiseAlone", "a_copy_is_between_transactions"),
     ] {
         let found = (1..=10).any(|seed| {
-            let output = Command::new(std::env::current_exe().unwrap())
+            let mut child = Command::new(std::env::current_exe().unwrap())
                 .args(["--exact", proof])
                 .env("ALMANDINE_MUTANT", mutant)
                 .env("ALMANDINE_SEED", seed.to_string())
-                .output()
+                .env("RUST_BACKTRACE", "0")
+                .stdout(Stdio::null())
+                .stderr(Stdio::null())
+                .spawn()
                 .unwrap();
-            !output.status.success()
+            !ends_well(&mut child)
         });
         assert!(found, "{mutant} is not noticed by {proof}");
     }

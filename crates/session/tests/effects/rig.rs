@@ -45,7 +45,7 @@ impl Rig {
             let all: Vec<Kept> = changes.iter().map(|change| Kept::of(&change)).collect();
             sink.lock().unwrap_or_else(PoisonError::into_inner).extend(all);
         });
-        let Ok(Startup::Run(config)) = Config::load(&["--protected-mode".to_owned(), "no".to_owned()]) else {
+        let Ok(Startup::Run(config)) = Config::load(&["--protected-mode", "no", "--save", ""].map(str::to_owned)) else {
             panic!("a configuration")
         };
         let table = Table::new(&[almandine_commands::COMMANDS, almandine_admin::COMMANDS].concat(), &[], &[]).unwrap();

@@ -43,7 +43,7 @@ impl Rig {
     pub(crate) fn with(commands: &'static [&'static Command]) -> Self {
         let store = almandine_store::Options { background: false, ..Default::default() };
         let keyspace = Keyspace::open(Options { store, ..Options::default() }).unwrap();
-        let Ok(Startup::Run(config)) = Config::load(&["--protected-mode".to_owned(), "no".to_owned()]) else {
+        let Ok(Startup::Run(config)) = Config::load(&["--protected-mode", "no", "--save", ""].map(str::to_owned)) else {
             panic!("a configuration")
         };
         let table = Table::new(&[almandine_commands::COMMANDS, almandine_admin::COMMANDS, &[commands]].concat(), &[], &[]).unwrap();
