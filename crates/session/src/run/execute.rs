@@ -8,9 +8,10 @@ use almandine_resp::{Args, Reply};
 
 use crate::blocking::begin_wait;
 use crate::observe::running;
-use crate::run::events;
 use crate::run::outcome::Pending;
 use crate::run::runner::{Called, Runner};
+use crate::run::{events, script};
+use crate::state::script_run::Restart;
 use crate::steps::plan::declared_keys;
 use crate::steps::reply;
 use crate::steps::residency;
@@ -66,6 +67,11 @@ impl Runner {
             Stop::Unreadable => &CommandError::StorageUnreadable,
             Stop::Unplanned if !self.accessor.reader(client.db).plan().in_unit() => {
                 return self.answer_alone(client, out, called, args);
+            }
+            Stop::Unplanned if self.restart != Restart::No => {
+                self.restart = Restart::Due;
+                script::write_left_plan(out, client.version);
+                return Ok(());
             }
             Stop::Unplanned => &errors::transaction::UNPLANNED,
         };

@@ -15,7 +15,7 @@ use crate::observe::after_command::AfterCommand;
 use crate::observe::timing::Timing;
 use crate::observe::{hot_keys, monitor};
 use crate::run::outcome::Pending;
-use crate::state::script_run::Suspended;
+use crate::state::script_run::{Restart, Suspended};
 use crate::steps::plan::Planned;
 use crate::steps::reply;
 
@@ -69,6 +69,8 @@ pub(crate) struct Runner {
     pub(crate) engine: Option<Box<Engine>>,
     /// The script that has run for long.
     pub(crate) suspended: Option<Box<Suspended>>,
+    /// What follows when a command of a script uses a key outside of its unit.
+    pub(crate) restart: Restart,
 }
 
 impl Runner {

@@ -19,7 +19,7 @@ use almandine_handler::{
 use almandine_io::{clock, entropy};
 use almandine_keyspace::{Filled, Missing, Need};
 use almandine_net::Control;
-use almandine_resp::{Args, ProtocolVersion};
+use almandine_resp::{Args, ProtocolVersion, Reply};
 use almandine_script::{Commands, Engine, EngineOptions, Footprint, Invocation, Program, RunEnd, Running, ScriptFlags, Verdict};
 
 use crate::observe::{monitor, running};
@@ -27,7 +27,7 @@ use crate::run::footprint;
 use crate::run::outcome::{BatchEnd, Executed};
 use crate::run::runner::{Called, Runner, steps};
 use crate::state::connection::Connection;
-use crate::state::script_run::{Before, Scope, ScriptRun, Suspended};
+use crate::state::script_run::{Before, Restart, Scope, ScriptRun, Suspended};
 use crate::state::worker::Worker;
 use crate::steps::plan::Planned;
 use crate::steps::reply;
@@ -54,12 +54,30 @@ impl Runner {
         }
         let call = prepare(&self.context, args)?;
         self.admit_script(&call)?;
+        let lines = self.monitor_lines.len();
+        if self.run_prepared(client, out, args, &call, false)? == Restart::Due {
+            self.monitor_lines.truncate(lines);
+            self.run_prepared(client, out, args, &call, true)?;
+        }
+        Ok(())
+    }
+
+    /// Runs a script that may run. One that is planned, and uses a key outside of its plan before anything of it was seen, has
+    /// left nothing behind, and is due to run alone.
+    fn run_prepared(
+        &mut self,
+        client: &mut Client,
+        out: &mut Output,
+        args: Args<'_>,
+        call: &ScriptCall<'_>,
+        alone: bool,
+    ) -> Result<Restart, Stop> {
         let instance = Arc::clone(&self.context.instance);
         let mut engine = match call.program {
             Program::Script(_) => self.engine.take().unwrap_or_else(|| self.new_engine()),
             Program::Function(_) => instance.scripts.libraries.take_engine().ok_or(errors::script::BUSY_FUNCTION)?,
         };
-        let scope = match self.begin_unit(client, &call) {
+        let scope = match self.begin_unit(client, call, alone) {
             Ok(scope) => scope,
             Err(stop) => {
                 self.keep_engine(engine, &call.program);
@@ -74,6 +92,8 @@ impl Runner {
             over_limit: instance.keyspace.over_limit(),
             wrote: false,
             remembered: false,
+            // What is told of keys that are read is seen.
+            seen: scope != Scope::Planned || self.accessor.changes().publishes(Classes::EXPIRED.union(Classes::MISS)),
             scope,
             start_ns,
             slice_ns: start_ns,
@@ -93,6 +113,13 @@ impl Runner {
             }
             RunEnd::Failed | RunEnd::Returned => {}
         }
+        if std::mem::take(&mut self.restart) == Restart::Due {
+            out.truncate(mark);
+            self.end_script(&mut run, client);
+            self.keep_engine(engine, &run.program);
+            self.accessor.unit().end();
+            return Ok(Restart::Due);
+        }
         self.count_failure(args, &out.bytes[at..]);
         self.end_script(&mut run, client);
         self.keep_engine(engine, &run.program);
@@ -103,7 +130,7 @@ impl Runner {
                 self.accessor.unit().remove_expired(call.keys.iter().map(|key| (client.db, key)));
             }
         }
-        Ok(())
+        Ok(Restart::No)
     }
 
     /// A script whose reply is an error has failed, whether it was raised or returned.
@@ -119,11 +146,12 @@ impl Runner {
     ///
     /// # Errors
     /// When records have to be read first. The unit has not begun then.
-    fn begin_unit(&mut self, client: &Client, call: &ScriptCall<'_>) -> Result<Scope, Stop> {
+    fn begin_unit(&mut self, client: &Client, call: &ScriptCall<'_>, alone: bool) -> Result<Scope, Stop> {
         if self.accessor.reader(client.db).plan().in_unit() {
             return Ok(Scope::OfTransaction);
         }
-        if let Program::Script(script) = &call.program
+        if !alone
+            && let Program::Script(script) = &call.program
             && let Footprint::Declared { keys, constants, writes } = footprint::of(script, self.context.table)
         {
             let declared = if *keys { call.keys } else { call.keys.first(0) };
@@ -315,6 +343,11 @@ impl Worker {
     }
 }
 
+/// The reply to a command of a script that runs again: no client reads it.
+pub(crate) fn write_left_plan(out: &mut Output, version: ProtocolVersion) {
+    Reply::new(out, version).error("ERR the script runs again");
+}
+
 /// A script's way to the commands.
 struct Caller<'r> {
     runner: &'r mut Runner,
@@ -392,6 +425,10 @@ impl Commands for Caller<'_> {
     fn call(&mut self, args: Args<'_>, version: ProtocolVersion, out: &mut Output) {
         self.client.version = version;
         out.set_whole(true);
+        if self.runner.restart == Restart::Due {
+            // The script catches what is not for it.
+            return write_left_plan(out, version);
+        }
         let table = self.runner.context.table;
         let Some(dispatch) = table.resolve(args.at(0), args.get(1)) else {
             let known = table.resolve_known(args.at(0), args.get(1)).filter(|known| known.flags.any(Flags::NO_SCRIPT));
@@ -399,6 +436,7 @@ impl Commands for Caller<'_> {
             return reply::error(&self.runner.context, self.client, out, error);
         };
         if let Some(refusal) = self.refusal(dispatch, args) {
+            self.run.seen = true;
             self.runner.context.statistics().command(usize::from(dispatch.index)).rejected.add(1);
             return reply::error(&self.runner.context, self.client, out, &refusal);
         }
@@ -414,6 +452,8 @@ impl Commands for Caller<'_> {
         let planned = Planned { dispatch: Some(dispatch), ..Planned::default() };
         let together = !self.runner.timing.exact && dispatch.flags.any(Flags::FAST);
         let called = Called { dispatch, planned: &planned, number: 0, together, watched_bytes: self.watched_bytes };
+        self.runner.restart = if self.run.seen { Restart::No } else { Restart::Possible };
+        self.run.seen |= dispatch.flags.any(Flags::MAY_WRITE);
         let ran = self.runner.run::<IN_SCRIPT>(self.client, out, called, || args);
         debug_assert!(ran.is_ok(), "a command of a unit has a reply, if only an error");
     }
@@ -426,10 +466,16 @@ impl Commands for Caller<'_> {
     }
 
     fn replied_error(&mut self, text: &[u8]) {
+        if self.runner.restart == Restart::Due {
+            return;
+        }
         self.runner.context.statistics().error_replied(&String::from_utf8_lossy(text));
     }
 
     fn verdict(&mut self) -> Verdict {
+        if self.runner.restart == Restart::Due {
+            return Verdict::End;
+        }
         let now_ns = clock::monotonic_ns();
         if self.run.running.is_none() {
             let threshold_ms = self.runner.context.settings().process.busy_reply_threshold_ms;

@@ -18,6 +18,8 @@ pub(crate) struct ScriptRun {
     pub(crate) wrote: bool,
     /// Its client's tracking remembers what the call declares.
     pub(crate) remembered: bool,
+    /// Others may see that it has run: it does not run again.
+    pub(crate) seen: bool,
     pub(crate) scope: Scope,
     pub(crate) start_ns: u64,
     /// When its slice began.
@@ -38,6 +40,18 @@ pub(crate) enum Scope {
     Alone,
     /// That of EXEC.
     OfTransaction,
+}
+
+/// Whether a script whose command uses a key outside of its unit runs again, alone.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Restart {
+    /// The command fails.
+    #[default]
+    No,
+    /// Nothing of the script can have been seen.
+    Possible,
+    /// A command has used such a key.
+    Due,
 }
 
 /// What a client was before its script.

@@ -15,6 +15,7 @@ use crate::blocking::serve_waiters::Serving;
 use crate::observe::after_command::AfterCommand;
 use crate::observe::timing::Timing;
 use crate::run::runner::Runner;
+use crate::state::script_run::Restart;
 use crate::state::unit_memory::UnitMemory;
 use crate::steps::plan::Planner;
 use crate::steps::reads::Reads;
@@ -47,6 +48,7 @@ impl Worker {
             monitor_lines: String::new(),
             engine: None,
             suspended: None,
+            restart: Restart::No,
         };
         Self { runner, planner: Planner::new(table), reads, computing: VecDeque::new(), unit: UnitMemory::default() }
     }

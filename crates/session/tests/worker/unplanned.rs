@@ -68,3 +68,31 @@ fn within_a_transaction_it_fails_and_changes_nothing() {
     }
     assert!(failed >= KEYS - 5, "{failed} of {KEYS}");
 }
+
+#[test]
+fn a_script_that_has_changed_nothing_runs_again_alone() {
+    let mut rig = Rig::with(&[&TAKE]);
+    let client = rig.open();
+    let (mut failed, before) = (0, rig.units_alone());
+    for number in 0..KEYS {
+        let (own, other) = (format!("own{number}"), format!("other{number}"));
+        rig.send(client, &words(&format!("SET {other} v")));
+        // What it catches is not for it: it reads, takes, and counts how often it has been run.
+        let script = "redis.call('GET', KEYS[1]) local taken = redis.pcall('TAKE', KEYS[1], ARGV[1]) \
+                      return {taken, redis.call('APPEND', KEYS[1], 'w')}";
+        let answer = rig.send(client, &request(["EVAL", script, "1", &own, &other]));
+        assert_eq!(answer, "*2\r\n+OK\r\n:2\r\n");
+        assert_eq!(rig.send(client, &words(&format!("EXISTS {other}"))), ":0\r\n");
+        // One that has written does not run again.
+        rig.send(client, &words(&format!("SET {other} v")));
+        let script = "redis.call('APPEND', KEYS[1], 'x') return redis.call('TAKE', KEYS[1], ARGV[1])";
+        let answer = rig.send(client, &request(["EVAL", script, "1", &own, &other]));
+        if answer != "+OK\r\n" {
+            assert!(answer.starts_with("-ERR the command uses a key that it does not declare script: "), "{answer}");
+            assert_eq!(rig.send(client, &words(&format!("GET {own}"))), "$3\r\nvwx\r\n");
+            failed += 1;
+        }
+    }
+    assert!(failed >= KEYS - 5, "{failed} of {KEYS}");
+    assert!((KEYS - 5..=KEYS).contains(&(rig.units_alone() - before)), "{} of {KEYS}", rig.units_alone() - before);
+}
