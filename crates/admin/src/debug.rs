@@ -89,8 +89,8 @@ const SUBCOMMANDS: &[Subcommand] = &[
         1..=1,
         limit_allocations,
     ),
-    subcommand("LOADAOF", "", "Refused: there is no append-only file.", 0..=0, |_| {
-        Err(errors::not_supported_yet("DEBUG LOADAOF", "there is no append-only file").into())
+    subcommand("LOADAOF", "", "Refused: the log of writes is read at the start only.", 0..=0, |_| {
+        Err(errors::not_supported_yet("DEBUG LOADAOF", "the log of writes is read at the start only").into())
     }),
     subcommand("LOG", "<message>", "Writes a message to the log.", 1..=1, |call| {
         tracing::warn!("DEBUG LOG: {}", String::from_utf8_lossy(call.args.at(2)));

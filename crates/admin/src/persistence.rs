@@ -83,7 +83,7 @@ const BGREWRITEAOF: Command = Command {
         traits: TRAITS,
         ..CommandSpec::BLANK
     },
-    run: Handler::Admin(|_| Err(errors::not_supported_yet("BGREWRITEAOF", "there is no append-only file").into())),
+    run: Handler::Admin(|_| Err(errors::not_supported_yet("BGREWRITEAOF", "the log of writes is not rewritten yet").into())),
 };
 
 const LASTSAVE: Command = Command {

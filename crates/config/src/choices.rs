@@ -68,6 +68,8 @@ choices! {
     SnapshotVersion { Redis10 "10", Redis11 "11", Redis12 "12", Valkey80 "valkey-80" }
     /// Whether payloads of versions that are not known are refused.
     VersionCheck { Strict "strict", Relaxed "relaxed" }
+    /// When the log of writes is made durable.
+    LogSync { EverySecond "everysec", Always "always", Never "no" }
     /// How connections are read and written.
     IoBackend { Auto "auto", IoUring "io_uring", Epoll "epoll" }
 }

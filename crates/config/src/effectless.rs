@@ -19,13 +19,13 @@ pub(crate) const REASONS: &[Reason] = &[
     because("A snapshot is always made durable as it is written, and no thread is bound to processors for it.", &[
         "rdb-save-incremental-fsync", "bgsave_cpulist",
     ]),
-    because("There is no append-only file yet; `appendonly yes` is refused.", &[
-        "appendonly", "appendfilename", "appenddirname", "appendfsync",
-        "no-appendfsync-on-rewrite", "auto-aof-rewrite-percentage", "auto-aof-rewrite-min-size", "aof-load-truncated",
+    because("The log of writes has files of its own format; it is not rewritten by itself yet.", &[
+        "appendfilename", "no-appendfsync-on-rewrite", "auto-aof-rewrite-percentage", "auto-aof-rewrite-min-size",
+        "aof-load-truncated",
         "aof-use-rdb-preamble", "aof-timestamp-enabled", "aof-rewrite-incremental-fsync", "aof-disable-auto-gc",
         "aof-load-corrupt-tail-max-size", "loading-process-events-interval-bytes", "aof_rewrite_cpulist",
-        "import-mode",
     ]),
+    because("Expiry cannot be held back during an import yet; `import-mode yes` is refused.", &["import-mode"]),
     because("There is no replication yet; `replicaof` and `min-replicas-to-write` are refused.", &[
         "rdb-del-sync-files",
         "replicaof", "masteruser", "masterauth", "replica-serve-stale-data", "replica-read-only", "replica-ignore-maxmemory",

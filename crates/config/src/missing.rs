@@ -12,7 +12,6 @@ const MISSING: &[(&str, &str)] = &[
     ("replicaof", "There is no replication yet. Remove it to start an independent server"),
     ("min-replicas-to-write", "There is no replication yet, so no replica would have a write. Set it to 0"),
     ("cluster-enabled", "There is no cluster yet. Set it to no to start a single server"),
-    ("appendonly", "There is no append-only file yet: nothing outlives the server. Set it to no if that is acceptable"),
     ("rdma-port", "There is no RDMA. Set it to 0, and listen on TCP"),
     ("import-mode", "Expiry cannot be held back during an import yet. Set it to no"),
 ];

@@ -119,13 +119,8 @@ fn save_points_are_those_of_redis_unless_the_data_is_elsewhere() {
 
 #[test]
 fn what_promises_safety_that_is_not_there_is_refused() {
-    let promises = [
-        ["tls-port", "6380"],
-        ["replicaof", "10.0.0.1 6379"],
-        ["appendonly", "yes"],
-        ["min-replicas-to-write", "1"],
-        ["cluster-enabled", "yes"],
-    ];
+    let promises =
+        [["tls-port", "6380"], ["replicaof", "10.0.0.1 6379"], ["min-replicas-to-write", "1"], ["cluster-enabled", "yes"]];
     let dir = Directory::new("promises");
     for [name, value] in promises {
         let error = load(&[&format!("--{name}"), value]).unwrap_err().0;
@@ -134,15 +129,12 @@ fn what_promises_safety_that_is_not_there_is_refused() {
         assert!(load(&[&file]).is_err(), "{name}");
     }
     // The last word counts, and defaults may be said.
-    let file = dir.write("b.conf", "appendonly yes\nmin-replicas-to-write 0\nreplicaof no one\ntls-port 0\n");
-    let config = load(&[&file, "--appendonly", "no"]).unwrap();
-    let error = config.set(&[(b"timeout", b"9"), (b"appendonly", b"yes")], true, |_, _| Ok(())).unwrap_err().to_string();
-    assert!(
-        error.starts_with("CONFIG SET failed (possibly related to argument 'appendonly') - There is no append-only file"),
-        "{error}"
-    );
+    let file = dir.write("b.conf", "cluster-enabled yes\nmin-replicas-to-write 0\nreplicaof no one\ntls-port 0\n");
+    let config = load(&[&file, "--cluster-enabled", "no"]).unwrap();
+    let error = config.set(&[(b"timeout", b"9"), (b"tls-port", b"6380")], true, |_, _| Ok(())).unwrap_err().to_string();
+    assert!(error.starts_with("CONFIG SET failed (possibly related to argument 'tls-port') - There is no TLS"), "{error}");
     assert_eq!(config.snapshot().settings.connections.timeout_s, 0);
-    config.set(&[(b"appendonly", b"no")], true, |_, _| Ok(())).unwrap();
+    config.set(&[(b"tls-port", b"0")], true, |_, _| Ok(())).unwrap();
 }
 
 #[test]
@@ -222,8 +214,9 @@ fn a_file_that_states_everything_means_the_same() {
 fn a_check_finds_everything_that_is_wrong_with_its_place() {
     let dir = Directory::new("check");
     let included = dir.write("b.conf", "timeout 5\nmaxmemory 5 apples\n");
-    let text =
-        format!("# fine\nport 7000\nmaxmemroy 1gb\ninclude {included}\nhz 50\nappendonly yes\nbad \"quote\ninclude /nowhere\n");
+    let text = format!(
+        "# fine\nport 7000\nmaxmemroy 1gb\ninclude {included}\nhz 50\ncluster-enabled yes\nbad \"quote\ninclude /nowhere\n"
+    );
     let file = dir.write("a.conf", &text);
     let check = |args: &[&str]| {
         let args: Vec<String> = args.iter().map(ToString::to_string).collect();
@@ -242,10 +235,7 @@ fn a_check_finds_everything_that_is_wrong_with_its_place() {
         "command line: 'prot \"1\"': Bad directive or wrong number of arguments There is no parameter 'prot'. Did you mean 'port'?"
             .to_owned(),
         "command line: 'timeout \"x\"': argument couldn't be parsed into an integer".to_owned(),
-        format!(
-            "{file}:6: 'appendonly yes': There is no append-only file yet: nothing outlives the server. Set it to no if that is \
-             acceptable."
-        ),
+        format!("{file}:6: 'cluster-enabled yes': There is no cluster yet. Set it to no to start a single server."),
     ];
     assert_eq!(report.errors, expected);
     assert_eq!(report.notes.len(), 1, "{:?}", report.notes);

@@ -225,8 +225,10 @@ impl Instance {
         let now_ms = clock::unix_ms();
         self.gauges.rates.sample(now_ms, self.statistics.totals());
         self.statistics.hot_keys.expire(now_ms);
-        self.keyspace.settings().hold_expiry(self.pause.active(now_ms).is_some());
-        if self.pause.active(now_ms).is_some() {
+        // What is being loaded loses keys behind its end only: until then, a log may have changes of them.
+        let is_held = || self.pause.active(now_ms).is_some() || self.persistence.is_loading();
+        self.keyspace.settings().hold_expiry(is_held());
+        if is_held() {
             // It may have begun between the look and the word.
             self.keyspace.settings().hold_expiry(true);
         }

@@ -23,6 +23,10 @@ pub enum Message {
     Resume,
     /// Commands that write may go on: the storage device has caught up.
     StallEnd,
+    /// More of the operation log is written or durable: connections that wait for it go on.
+    LogAdvanced,
+    /// The operation log is broken: connections that wait for it are closed.
+    LogBroken,
     /// Keys that a client may hold a copy of have changed.
     Invalidate {
         /// The connection that is notified.

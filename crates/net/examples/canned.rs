@@ -36,7 +36,7 @@ impl Service for Canned {
         for _ in 0..requests {
             out.bytes.extend_from_slice(&self.reply);
         }
-        Progress { consumed: requests * self.request, needed: self.request, next: Next::Continue }
+        Progress { consumed: requests * self.request, needed: self.request, next: Next::Continue, holds: false }
     }
 
     fn close(&mut self, (): ()) {}

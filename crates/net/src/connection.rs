@@ -41,6 +41,8 @@ pub(crate) struct Outgoing {
     pub(crate) taken_s: u64,
     /// A writable event is asked for.
     pub(crate) awaits_writable: bool,
+    /// How many things must happen before any of it is sent.
+    pub(crate) holds: u32,
 }
 
 pub(crate) struct Connection<C> {
@@ -96,7 +98,7 @@ impl<C> Connection<C> {
 
     /// Whether input may be executed now.
     pub(crate) fn runs(&self) -> bool {
-        self.life == Life::Open && !self.paused && !self.output.full
+        self.life == Life::Open && !self.paused && !self.output.full && self.output.holds == 0
     }
 
     /// Whether there is anything to execute once it runs.
@@ -143,6 +145,7 @@ impl<C> Connection<C> {
             Life::Closing | Life::Dead => Interest::Nothing,
             Life::Open if self.ended => Interest::Nothing,
             Life::Open if self.is_choked(unread_max) => Interest::Nothing,
+            Life::Open if self.output.holds > 0 && self.input.len() >= READ_AHEAD_BYTES => Interest::Nothing,
             Life::Open if self.paused && self.input.len() >= READ_AHEAD_BYTES => {
                 if self.awaits {
                     Interest::Nothing

@@ -91,7 +91,10 @@ impl<S: Service> ConnectionTable<S> {
             self.scratch.clear();
             return;
         }
-        if self.scratch.has_stream() {
+        if connection.output.holds > 0 {
+            self.queue(connection);
+            connection.output.full |= connection.streams();
+        } else if self.scratch.has_stream() {
             self.begin_stream(connection);
         } else if let Some(pending) = &mut connection.output.pending {
             pending.push(&mut self.scratch);
@@ -170,8 +173,11 @@ impl<S: Service> ConnectionTable<S> {
         self.counters().bytes_out.subtract(self.queued.len());
     }
 
-    /// Sends pending output as far as the kernel takes it.
+    /// Sends pending output as far as the kernel takes it, unless it is held.
     pub(crate) fn send_pending(&mut self, connection: &mut Connection<S::Connection>) {
+        if connection.output.holds > 0 {
+            return;
+        }
         let Some(pending) = &mut connection.output.pending else { return };
         match pending.send(&connection.stream) {
             Ok(sent) => {
@@ -214,7 +220,7 @@ impl<S: Service> ConnectionTable<S> {
     pub(crate) fn settle(&mut self, service: &mut S, reactor: &mut Reactor, mut connection: Box<Connection<S::Connection>>) {
         self.start_reads(service, reactor);
         self.check_output(service, &mut connection);
-        let finished = connection.ended && !connection.output.full && !connection.awaits;
+        let finished = connection.ended && !connection.output.full && !connection.awaits && connection.output.holds == 0;
         if (connection.life == Life::Open && finished) || connection.life == Life::Closing {
             self.close_after_flush(service, &mut connection);
         }
@@ -228,7 +234,7 @@ impl<S: Service> ConnectionTable<S> {
             connection.interest = wanted;
             watched = reactor.watch(token, wanted);
         }
-        if connection.output.pending.is_some() && !connection.output.awaits_writable {
+        if connection.output.pending.is_some() && !connection.output.awaits_writable && connection.output.holds == 0 {
             connection.output.awaits_writable = true;
             watched = watched.and_then(|()| reactor.notify_writable(token));
         }

@@ -64,6 +64,24 @@ impl<S: Service> Control<S::Connection> for TableControl<'_, S> {
         }
     }
 
+    fn hold(&mut self, id: ConnectionId) {
+        if self.current != Some(id) {
+            self.finish();
+        }
+        if let Some(connection) = self.table.slab.by_id(id) {
+            connection.output.holds += 1;
+        }
+    }
+
+    fn release(&mut self, id: ConnectionId) {
+        self.finish();
+        if let Some(connection) = self.table.slab.by_id(id) {
+            debug_assert!(connection.output.holds > 0, "what is released was held");
+            connection.output.holds = connection.output.holds.saturating_sub(1);
+            ConnectionTable::<S>::list(&mut self.table.listed, connection);
+        }
+    }
+
     fn each(&mut self, visit: &mut dyn FnMut(ConnectionId, &mut S::Connection)) {
         self.finish();
         for place in 0..self.table.slab.places() {

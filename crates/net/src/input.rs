@@ -84,6 +84,7 @@ impl<S: Service> ConnectionTable<S> {
         let unread_max = self.shared.limits.unread_bytes_max();
         while connection.life == Life::Open
             && !connection.paused
+            && connection.output.holds == 0
             && connection.input.len() >= unread_max
             && connection.pending_bytes() < unread_max
             && !connection.streams()
@@ -142,6 +143,7 @@ impl<S: Service> ConnectionTable<S> {
             debug_assert!(progress.consumed <= input.len() - consumed);
             consumed += progress.consumed;
             connection.needed = progress.needed;
+            connection.output.holds += u32::from(progress.holds);
             match progress.next {
                 Next::Continue => {}
                 Next::Pause => connection.paused = true,
@@ -235,6 +237,9 @@ impl<S: Service> ConnectionTable<S> {
         for token in listed.drain(..) {
             let Some(mut connection) = self.slab.take(token) else { continue };
             connection.listed = false;
+            if !connection.output.awaits_writable {
+                self.send_pending(&mut connection);
+            }
             self.run_kept(service, &mut connection);
             self.settle(service, reactor, connection);
         }

@@ -33,6 +33,8 @@ pub struct Progress {
     pub needed: usize,
     /// How to go on.
     pub next: Next,
+    /// What the connection has put out is kept until [`Control::release`], and no more input is executed before.
+    pub holds: bool,
 }
 
 /// How a connection goes on.
@@ -215,6 +217,13 @@ pub trait Control<C> {
     /// Ends a [`Next::Pause`] or [`Next::Await`]; [`Service::receive`] is called after the current round's events if there is
     /// input that was not consumed.
     fn resume(&mut self, id: ConnectionId);
+
+    /// Keeps what is put out for a connection, from the last call of [`Control::connection`] on, until one more
+    /// [`Control::release`]; it executes no input before.
+    fn hold(&mut self, id: ConnectionId);
+
+    /// Ends what [`Progress::holds`] or a [`Control::hold`] has begun: when none is left, what was put out is sent.
+    fn release(&mut self, id: ConnectionId);
 
     /// Visits every connection of the worker.
     fn each(&mut self, visit: &mut dyn FnMut(ConnectionId, &mut C));

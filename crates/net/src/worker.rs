@@ -385,6 +385,7 @@ impl<S: Service> Run<S> {
             && now_s.saturating_sub(connection.second) > timeout
             && connection.life == Life::Open
             && !connection.paused
+            && connection.output.holds == 0
             && connection.session.as_ref().is_some_and(|session| !self.service.may_idle(session));
         let lingered = connection.life == Life::Lingering && now_s > connection.second;
         let stuck = connection.life == Life::Closing && now_s.saturating_sub(connection.second) > CLOSING_S;

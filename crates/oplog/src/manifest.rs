@@ -188,7 +188,10 @@ impl Manifest {
         if self.segments.last().is_some_and(|last| last.run > self.run || last.number > self.last_segment) {
             return Err("a segment is later than the last one, or of a run that was not begun");
         }
-        let begins = |lsn: u64| self.segments.iter().any(|segment| segment.lsn == lsn);
+        // An empty log may have a base before its first segment.
+        let begins = |lsn: u64| {
+            self.segments.iter().any(|segment| segment.lsn == lsn) || lsn == 0 && self.segments.is_empty() && self.last_segment == 0
+        };
         if self.base.is_some_and(|base| !begins(base.lsn) || base.through < base.lsn) {
             return Err("no segment begins where its base does");
         }

@@ -150,6 +150,13 @@ impl Rings {
         self.options.directory.is_none() || void_from != 0 && epoch >= void_from
     }
 
+    /// Whether a unit was published that is not released: that is not in the files as the mode of the log asks for it.
+    #[must_use]
+    pub fn has_pending(&self) -> bool {
+        let in_rings = self.rings.iter().filter_map(OnceLock::get).any(|ring| ring.pending_bytes() > 0);
+        in_rings || self.beside_bytes.load(Ordering::SeqCst) > 0
+    }
+
     /// Says, before a unit takes its number, how many bytes of entries it has. For its thread. Says where it is to be published.
     pub fn announce(&self, thread: usize, bytes: usize) -> UnitPlace {
         if self.rings[thread].get().is_some_and(|ring| ring.fits(bytes)) {

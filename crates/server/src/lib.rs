@@ -20,6 +20,7 @@ mod network;
 mod node;
 mod oom_score;
 mod open_files;
+mod operation_log;
 mod process;
 mod reference;
 mod refusals;

@@ -4,7 +4,7 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock, PoisonError};
 
 use almandine_base::limits::STORE_THREADS_MAX;
 use almandine_config::choices::IoBackend;
@@ -13,15 +13,17 @@ use almandine_handler::Table;
 use almandine_instance::{Build, Instance, Mailbox, Message, ShutdownRequest};
 use almandine_io::entropy;
 use almandine_io::reactor::{self, Choice, Kind};
+use almandine_io::sync::Mutex;
 use almandine_keyspace::{Keyspace, Storage};
 use almandine_net::{Handle, Limits};
+use almandine_oplog::writer::LogWriter;
 
 use crate::background::Control;
 use crate::listeners::Listeners;
 use crate::network::Network;
 use crate::snapshots::Saver;
 use crate::workers::Workers;
-use crate::{apply, background, commands, snapshots, startup, storage, users, workers};
+use crate::{apply, background, commands, operation_log, snapshots, startup, storage, users, workers};
 
 /// The global allocator's name.
 const ALLOCATOR: &str = if cfg!(feature = "jemalloc") { "jemalloc" } else { "mimalloc" };
@@ -64,8 +66,18 @@ pub struct Node {
     control: Option<Control>,
     /// Writes snapshots; none once the node is stopped.
     saver: Option<Saver>,
-    /// The snapshot that is there at the start.
-    snapshot: Option<PathBuf>,
+    /// The data that is there at the start.
+    data: Data,
+    /// Writes the operation log; none before it is recovered.
+    log: OnceLock<LogWriter>,
+}
+
+/// Where the data is that a node starts with.
+enum Data {
+    /// Nowhere, or in a snapshot.
+    Snapshot(Option<PathBuf>),
+    /// In an operation log.
+    Log(Mutex<Option<Box<operation_log::Found>>>),
 }
 
 impl Node {
@@ -86,6 +98,7 @@ impl Node {
         let settings = &snapshot.settings;
         let directory = host.directory(settings);
         storage::check(settings, &directory).map_err(io::Error::other)?;
+        operation_log::check(settings).map_err(io::Error::other)?;
         let table = follow_directives(&config)?;
         let acl = users::load(&config, table, &directory)?;
         let storage::Opened { storage, health, watch } = storage::open(settings, &directory)?;
@@ -108,7 +121,7 @@ impl Node {
         let (handle, seats) = almandine_net::open::<Message>(options)?;
         let instance = Arc::new(Instance::new(config, keyspace, workers, acl, run_id()));
         connect(&instance, &handle, workers);
-        let snapshot = find_snapshot(&instance, &directory)?;
+        let data = find_data(&instance, &directory)?;
         instance.gauges.storage.install(health);
         instance.install_build(Build { allocator: ALLOCATOR, reactor: selected.kind.name() });
         let control = background::start(Arc::clone(&instance), handle.clone(), watch)?;
@@ -117,7 +130,8 @@ impl Node {
         follow_changes(&instance, &network, limits, Arc::clone(&host));
         instance.persistence.saves.begin_from(instance.run.started_ms / 1000, 0);
         let saver = snapshots::start(Arc::clone(&instance), host)?;
-        Ok(Self { instance, table, network, handle, reactor: selected.kind, control: Some(control), saver: Some(saver), snapshot })
+        let log = OnceLock::new();
+        Ok(Self { instance, table, network, handle, reactor: selected.kind, control: Some(control), saver: Some(saver), data, log })
     }
 
     /// Begins to serve.
@@ -137,9 +151,19 @@ impl Node {
     /// # Errors
     /// When there is data that cannot be loaded whole.
     pub(crate) fn load(&self) -> io::Result<()> {
-        if let Some(path) = &self.snapshot
-            && snapshots::load(&self.instance, path)?
-        {
+        let loaded = match &self.data {
+            Data::Snapshot(None) => return Ok(()),
+            Data::Snapshot(Some(path)) => snapshots::load(&self.instance, path)?,
+            Data::Log(found) => {
+                let found = found.lock().unwrap_or_else(PoisonError::into_inner).take();
+                let log = found.map(|found| operation_log::recover(&self.instance, *found)).transpose()?.flatten();
+                let settings = &self.instance.config.snapshot().settings;
+                self.instance.keyspace.settings().set_budget(settings.memory.maxmemory);
+                apply::set_eviction(settings, &self.instance.keyspace);
+                log.is_some_and(|log| self.log.set(log).is_ok())
+            }
+        };
+        if loaded {
             self.instance.persistence.end_loading();
         }
         Ok(())
@@ -174,7 +198,9 @@ impl Node {
         let Some(control) = self.control.take() else { return Ok(()) };
         // The first request stands, where there was one.
         self.instance.shutdown.end(ShutdownRequest::default());
-        let is_told = self.instance.shutdown.wait().save != Some(false) && !self.instance.persistence.is_loading();
+        let is_told = self.instance.shutdown.wait().save != Some(false)
+            && !self.instance.persistence.is_loading()
+            && self.log.get().is_none();
         if is_told && self.instance.unsaved_changes() > 0 {
             startup::warn_of_loss(&self.instance.keyspace);
         }
@@ -184,6 +210,9 @@ impl Node {
         control.join();
         if let Some(saver) = self.saver.take() {
             saver.join(&self.instance);
+        }
+        if let Some(log) = self.log.take() {
+            operation_log::end(&self.instance, log);
         }
         outcome
     }
@@ -196,12 +225,18 @@ impl Drop for Node {
     }
 }
 
-/// The snapshot that is to be loaded: commands are refused from now on until it is.
-fn find_snapshot(instance: &Instance, directory: &Path) -> io::Result<Option<PathBuf>> {
-    let path = directory.join(&instance.config.snapshot().settings.persistence.snapshot_file);
-    let Some(bytes) = snapshots::announced_bytes(&path)? else { return Ok(None) };
+/// What is to be loaded: commands are refused from now on until it is.
+fn find_data(instance: &Instance, directory: &Path) -> io::Result<Data> {
+    let settings = &instance.config.snapshot().settings;
+    let path = directory.join(&settings.persistence.snapshot_file);
+    if settings.persistence.append_only {
+        let found = operation_log::find(settings, directory, path)?;
+        instance.persistence.begin_loading(found.bytes());
+        return Ok(Data::Log(Mutex::new(Some(Box::new(found)))));
+    }
+    let Some(bytes) = snapshots::announced_bytes(&path)? else { return Ok(Data::Snapshot(None)) };
     instance.persistence.begin_loading(bytes);
-    Ok(Some(path))
+    Ok(Data::Snapshot(Some(path)))
 }
 
 /// The lines of the file that are no parameters, users apart. What cannot be followed is refused.
@@ -241,10 +276,15 @@ fn connect(instance: &Arc<Instance>, handle: &Handle<Message>, workers: usize) {
 }
 
 /// Has CONFIG SET make changes effective.
-fn follow_changes(instance: &Instance, network: &Arc<Network>, limits: Arc<Limits>, host: Arc<dyn Host>) {
+fn follow_changes(instance: &Arc<Instance>, network: &Arc<Network>, limits: Arc<Limits>, host: Arc<dyn Host>) {
     let (keyspace, network) = (Arc::clone(&instance.keyspace), Arc::clone(network));
+    let (has_log, node) = (instance.config.snapshot().settings.persistence.append_only, Arc::downgrade(instance));
     instance.install_applier(Box::new(move |settings, changed| {
+        operation_log::check_change(settings, has_log)?;
         apply::apply(settings, &limits, &keyspace, &network, &*host)?;
+        if let Some(instance) = node.upgrade() {
+            instance.persistence.log.set_mode(operation_log::mode(settings));
+        }
         startup::warn_without_effect(changed.iter().copied().filter(|parameter| !parameter.effective));
         Ok(())
     }));

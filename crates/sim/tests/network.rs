@@ -61,7 +61,7 @@ impl Service for Lines {
                 }
             }
         }
-        Progress { consumed, needed: 0, next: Next::Continue }
+        Progress { consumed, needed: 0, next: Next::Continue, holds: false }
     }
 
     fn close(&mut self, session: Session) {

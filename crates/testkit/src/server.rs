@@ -154,13 +154,26 @@ impl Server {
     /// # Panics
     /// When it does not.
     pub fn start_again(&mut self) {
-        let flags: Vec<&str> = self.flags.iter().map(String::as_str).collect();
-        let environment: Vec<_> = self.environment.iter().map(|(name, value)| (name.as_str(), value.clone())).collect();
-        let started = spawn(&self.program, &flags, &environment, (&self.directory, self.address.port()));
-        let ready = started.and_then(|child| {
-            self.child = child;
-            self.await_ready()
-        });
+        let (flags, variables) = (self.flags.clone(), self.environment.clone());
+        let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
+        let environment: Vec<_> = variables.iter().map(|(name, value)| (name.as_str(), value.clone())).collect();
+        let deadline = Instant::now() + START_TIMEOUT;
+        let ready = loop {
+            let before = self.log().len();
+            let ready = match spawn(&self.program, &flags, &environment, (&self.directory, self.address.port())) {
+                Ok(child) => {
+                    self.child = child;
+                    self.await_ready()
+                }
+                Err(reason) => Err(reason),
+            };
+            // What a killed process had asked of io_uring holds its listener a moment longer than the process lives.
+            let is_early = || self.log().get(before..).is_some_and(|log| log.contains("Address already in use"));
+            if ready.is_ok() || !is_early() || Instant::now() > deadline {
+                break ready;
+            }
+            thread::sleep(Duration::from_millis(20));
+        };
         ready.unwrap_or_else(|reason| panic!("the server did not start again: {reason}; its log:\n{}", self.log()));
     }
 

@@ -1,4 +1,4 @@
-//! WAIT and WAITAOF: how many replicas have confirmed what was written. There are no replicas and no append-only file yet, so none
+//! WAIT and WAITAOF: how many replicas have confirmed what was written. There are no replicas yet, so none
 //! has, and none will: a client that waits for one waits until the time is up.
 
 use almandine_command_spec::{Arg, Category, CommandSpec, Traits};
@@ -57,6 +57,9 @@ fn waitaof(call: &mut ReadCall<'_>) -> Outcome {
         return Err(CommandError::NotPositive.into());
     }
     let timeout_ms = timeout_in_milliseconds(call.args.at(3))?;
+    if local != 0 && call.context.instance.persistence.log.is_on() {
+        return Err(errors::not_supported_yet("WAITAOF", "with 'appendfsync always' replies wait for the log by themselves").into());
+    }
     if local != 0 {
         return Err(errors::generic::WAIT_WITHOUT_APPEND_ONLY.into());
     }

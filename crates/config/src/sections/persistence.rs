@@ -1,7 +1,7 @@
 //! Snapshots and the append-only file.
 
-use super::{LONG, MEMORY, NATURAL, YES_NO, directory_name, dump_name, file_name};
-use crate::choices::{Choice, SnapshotVersion, VersionCheck};
+use super::{LONG, MEMORY, NATURAL, TEXT, YES_NO, directory_name, dump_name, file_name};
+use crate::choices::{Choice, LogSync, SnapshotVersion, VersionCheck};
 use crate::kind::Kind;
 use crate::parameter::section;
 use crate::special::SavePoint;
@@ -32,10 +32,19 @@ section! {
     "rdb-key-save-delay": DELAY = "0" [hidden] "Microseconds of delay for each saved key, for tests." => key_save_delay_us: i64;
     "stop-writes-on-bgsave-error": YES_NO = "yes" [] "Refuse writes when the last snapshot failed and save points are set."
         => stop_writes_unsaved: bool;
-    "appendonly": YES_NO = "no" [] "Log every write.";
+    "appendonly": YES_NO = "no" []
+        "Log every write, so that the data outlives the server. It changes with a restart only."
+        => append_only: bool;
     "appendfilename": (Kind::Text(file_name)) = "appendonly.aof" [immutable] "File name of the log of writes.";
-    "appenddirname": (Kind::Text(directory_name)) = "appendonlydir" [immutable] "Directory of the log of writes.";
-    "appendfsync": (Kind::Choice(&["everysec", "always", "no"])) = "everysec" [] "When the log of writes is flushed to the disk.";
+    "appenddirname": (Kind::Text(directory_name)) = "appendonlydir" [immutable] "Directory of the log of writes, below dir."
+        => log_directory: String;
+    "appendfsync": (Kind::Choice(LogSync::NAMES)) = "everysec" []
+        "When the log of writes is made durable: each second, before replies leave, or when the system likes to. What was \
+         acknowledged outlives the process in all three, and a power cut with always." => log_sync: LogSync;
+    "ring-dir": TEXT = "auto" [immutable own]
+        "Where writes lie that are on their way to the log: a directory of a file system in memory, which outlives the process. \
+         auto is /dev/shm, and none in a container; with none, replies wait until the log's file has what they acknowledge."
+        => ring_directory: String;
     "no-appendfsync-on-rewrite": YES_NO = "no" [] "Do not flush while the log of writes is rewritten.";
     "auto-aof-rewrite-percentage": NATURAL = "100" [] "Growth at which the log of writes is rewritten.";
     "auto-aof-rewrite-min-size": MEMORY = "64mb" [] "Size below which the log of writes is not rewritten.";

@@ -7,6 +7,7 @@ use almandine_config::config::Snapshot;
 use almandine_device::watched::DeviceState;
 use almandine_io::{clock, usage};
 use almandine_keyspace::{MemoryUse, TierStatistics, Work};
+use almandine_oplog::writer::LogFigures;
 
 use crate::client::ClientShared;
 use crate::instance::Instance;
@@ -37,6 +38,8 @@ pub struct Readings<'n> {
     pub watching: (u64, u64),
     /// Snapshots.
     pub saves: SaveFigures,
+    /// The operation log, where there is one.
+    pub log: Option<LogFigures>,
     /// Bytes of the process in memory.
     pub resident_bytes: u64,
     /// The highest use of memory so far, in bytes.
@@ -60,6 +63,7 @@ impl<'n> Readings<'n> {
             tracking: instance.tracking.totals(),
             watching: watching(instance),
             saves: instance.persistence.saves.figures(),
+            log: instance.persistence.log.figures(),
             resident_bytes: usage::resident_bytes(),
             peak_bytes,
         }

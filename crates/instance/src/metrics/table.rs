@@ -3,6 +3,7 @@
 use std::sync::atomic::Ordering::Relaxed;
 
 use almandine_io::{clock, usage};
+use almandine_oplog::writer::LogFigures;
 
 use super::MetricValue::{Decimal, Integer, Microseconds, Percent, Signed, Text};
 use super::readings::{Readings, human, ratio};
@@ -165,7 +166,8 @@ metrics! {
     Memory Gauge mem_cluster_slot_export: "Bytes of slots that are being handed over" = NONE;
     Memory Gauge mem_overhead_db_hashtable_rehashing: "Bytes of a second table; the index grows a bucket at a time and needs none" =
         NONE;
-    Memory Gauge mem_aof_buffer: "Bytes of the log of writes" = NONE;
+    Memory Gauge mem_aof_buffer: "Bytes of writes that are not in the log's files yet" =
+        |r| Integer(r.log.as_ref().map_or(0, |log| log.pending_bytes));
     Memory Text mem_allocator: "The allocator of what is not in the store" = |r| Text(r.instance.build().allocator.to_owned());
     Memory Gauge active_defrag_running: "Not needed: pages are evacuated instead" = NONE;
     Memory Gauge lazyfree_pending_objects: "Large values and emptied databases that the background is to free" =
@@ -199,7 +201,7 @@ metrics! {
         |r| Integer(r.instance.persistence.loading.keys_expired());
     Persistence Gauge rdb_last_load_keys_loaded: "Keys of the last snapshot loaded" =
         |r| Integer(r.instance.persistence.loading.keys());
-    Persistence Gauge aof_enabled: "Whether writes are logged" = NONE;
+    Persistence Gauge aof_enabled: "Whether writes are logged" = |r| Integer(r.log.is_some().into());
     Persistence Gauge aof_rewrite_in_progress: "1 while the log of writes is rewritten" = NONE;
     Persistence Gauge aof_rewrite_scheduled: "1 when that is to follow a snapshot" = NONE;
     Persistence Gauge aof_last_rewrite_time_sec: "Seconds that the last rewrite took" = NEVER;
@@ -207,8 +209,17 @@ metrics! {
     Persistence Text aof_last_bgrewrite_status: "Outcome of the last rewrite" = OK;
     Persistence Counter aof_rewrites: "Rewrites" = NONE;
     Persistence Counter aof_rewrites_consecutive_failures: "Failed rewrites in a row" = NONE;
-    Persistence Text aof_last_write_status: "Outcome of the last write to the log" = OK;
+    Persistence Text aof_last_write_status: "Outcome of the last write to the log" =
+        |r| Text(if r.log.as_ref().is_some_and(|log| log.last_write_failed) { "err" } else { "ok" }.to_owned());
     Persistence Gauge aof_last_cow_size: "Bytes copied for the last rewrite" = NONE;
+    Persistence Gauge aof_current_size: "Bytes of the log of writes, its base included; this and what follows while there is one" =
+        |r| of_log(r, |log| log.bytes + r.instance.persistence.log.base_bytes());
+    Persistence Gauge aof_base_size: "Bytes of its base" = |r| of_log(r, |_| r.instance.persistence.log.base_bytes());
+    Persistence Gauge aof_pending_rewrite: "1 when a rewrite is to follow" = |r| of_log(r, |_| 0);
+    Persistence Gauge aof_buffer_length: "Bytes of writes that are not in its files yet" = |r| of_log(r, |log| log.pending_bytes);
+    Persistence Gauge aof_pending_bio_fsync: "1 while something written is not durable" =
+        |r| of_log(r, |_| r.instance.persistence.log.is_behind().into());
+    Persistence Counter aof_delayed_fsync: "Syncs that took longer than a second" = |r| of_log(r, |log| log.slow_syncs);
     Persistence Gauge module_fork_in_progress: "1 while a module has forked" = NONE;
     Persistence Gauge module_fork_last_cow_size: "Bytes copied for that" = NONE;
     Persistence Gauge loading_start_time: "While data is loaded: since when, Unix seconds" =
@@ -402,6 +413,11 @@ metrics! {
         |r| Integer(r.store.revivified.max(0).unsigned_abs());
     Storage Counter storage_read_retries: "Latch-free reads that had to start over" =
         |r| Integer(r.store.read_retries.max(0).unsigned_abs());
+}
+
+/// A figure of the operation log, which is shown while there is one.
+fn of_log(readings: &Readings<'_>, figure: impl FnOnce(&LogFigures) -> u64) -> MetricValue {
+    readings.log.as_ref().map_or(MetricValue::Absent, |log| Integer(figure(log)))
 }
 
 /// A figure of loading, which is shown meanwhile only.

@@ -1,16 +1,19 @@
 //! What the sessions know of files: data that is being loaded, snapshots that are written, and which commands are refused for them.
 
 mod loading;
+mod log;
 mod saves;
 
 use std::sync::atomic::{AtomicU8, Ordering};
 
 pub use loading::{Loading, LoadingFigures};
+pub use log::{LogSeal, OperationLog};
 pub use saves::{Cancelled, Reload, SaveFigures, SaveMeter, SaveOutcome, SaveRefused, SaveTask, Saves};
 
 /// Reasons to refuse commands, one bit each.
 const LOADING: u8 = 1;
 const UNSAVED: u8 = 2;
+const UNLOGGED: u8 = 4;
 
 /// The files' part of the instance.
 #[derive(Debug, Default)]
@@ -21,6 +24,8 @@ pub struct Persistence {
     pub loading: Loading,
     /// Snapshots.
     pub saves: Saves,
+    /// The operation log.
+    pub log: OperationLog,
 }
 
 impl Persistence {
@@ -42,6 +47,21 @@ impl Persistence {
     #[must_use]
     pub fn is_unsaved(&self) -> bool {
         self.bars.load(Ordering::Relaxed) & UNSAVED != 0
+    }
+
+    /// Whether the operation log takes nothing: writes are refused.
+    #[must_use]
+    pub fn is_unlogged(&self) -> bool {
+        self.bars.load(Ordering::Relaxed) & UNLOGGED != 0
+    }
+
+    /// Whether the operation log takes nothing has changed.
+    pub fn set_unlogged(&self, unlogged: bool) {
+        if unlogged {
+            self.bars.fetch_or(UNLOGGED, Ordering::Relaxed);
+        } else {
+            self.bars.fetch_and(!UNLOGGED, Ordering::Relaxed);
+        }
     }
 
     /// A task of [`Saves`] has ended.

@@ -2,7 +2,7 @@
 
 use crate::{Keyspace, Refusal, Writer};
 use almandine_base::object::Types;
-use almandine_oplog::{Attributes, LogEntry, LogValue, Operation, RingOptions, RingSource, Rings, entry};
+use almandine_oplog::{Attributes, LogEntry, LogValue, Operation, Order, RingOptions, RingSource, Rings, entry};
 use almandine_store::{Body, Effect, HeapValue, Kind, Put, SharedValue};
 use std::io;
 use std::sync::Arc;
@@ -44,6 +44,12 @@ impl KeyspaceLog<'_> {
     #[must_use]
     pub fn rings(self) -> Option<Arc<Rings>> {
         self.keyspace.store.operation_log().rings()
+    }
+
+    /// Where units of work take their numbers.
+    #[must_use]
+    pub fn order(self) -> Arc<Order> {
+        self.keyspace.store.operation_log().order()
     }
 
     /// What a database holds, as entries name it; while no other thread changes databases.

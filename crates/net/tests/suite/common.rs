@@ -82,7 +82,7 @@ impl Service for Echo {
     }
 
     fn receive(&mut self, session: &mut Session, input: &[u8], out: &mut Output) -> Progress {
-        let mut progress = Progress { consumed: 0, needed: 0, next: Next::Continue };
+        let mut progress = Progress { consumed: 0, needed: 0, next: Next::Continue, holds: false };
         // At most 100 frames a call, as a batch limit would do.
         for _ in 0..100 {
             let rest = &input[progress.consumed..];

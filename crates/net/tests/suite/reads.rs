@@ -156,7 +156,12 @@ impl Service for Lines {
             let count = session.batch.len();
             assert!(session.batch.iter().zip(&lines).all(|((known, _), line)| *known == line[..line.len() - 1]));
             answer(out, &mut session.batch);
-            return Progress { consumed: lines[..count].iter().map(|line| line.len()).sum(), needed: 0, next: Next::Continue };
+            return Progress {
+                consumed: lines[..count].iter().map(|line| line.len()).sum(),
+                needed: 0,
+                next: Next::Continue,
+                holds: false,
+            };
         }
         for (index, line) in lines.iter().enumerate() {
             let line = &line[..line.len() - 1];
@@ -168,9 +173,9 @@ impl Service for Lines {
         }
         if session.missing == 0 {
             answer(out, &mut session.batch);
-            return Progress { consumed: bytes, needed: 0, next: Next::Continue };
+            return Progress { consumed: bytes, needed: 0, next: Next::Continue, holds: false };
         }
-        Progress { consumed: if self.way == Way::Straight { bytes } else { 0 }, needed: 0, next: Next::Await }
+        Progress { consumed: if self.way == Way::Straight { bytes } else { 0 }, needed: 0, next: Next::Await, holds: false }
     }
 
     fn take_reads(&mut self, requests: &mut Vec<ReadRequest>) {

@@ -174,7 +174,6 @@ impl Work {
             log.append(through, durable, &mut |group| source.units(through, &mut |ring, units| group.push(ring, units)))?;
         let (end, durable_end) = log.ends();
         let bytes = log.bytes();
-        self.source.release(through);
         self.progress.is_pressed.store(false, Ordering::Release);
         self.written = through;
         // Also a cut without units, once those before are durable.
@@ -195,7 +194,9 @@ impl Work {
             (self.is_sealed, self.written_ns) = (false, now);
         }
         self.tries = 0;
+        // Behind the word: what finds nothing pending finds said what was written and what is durable.
         self.tell();
+        self.source.release(through);
         Ok(())
     }
 

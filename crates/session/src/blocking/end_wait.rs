@@ -94,6 +94,10 @@ impl WorkerService {
             command.failed.add(1);
         }
         self.answer(connection, &waiting, &unblock.answer, out);
+        let context = &self.worker.runner.context;
+        if context.instance.persistence.log.is_on() && self.parked.wait(unblock.client, context) {
+            control.hold(unblock.client);
+        }
         control.resume(unblock.client);
     }
 

@@ -21,6 +21,7 @@ use crate::observe::running;
 use crate::run::outcome::{BatchEnd, Executed, Pending};
 use crate::run::runner::Runner;
 use crate::service::busy::HeldUp;
+use crate::service::parked::Parked;
 use crate::service::paused::Paused;
 use crate::service::protected;
 use crate::service::publish::{self, Burst};
@@ -48,6 +49,8 @@ pub struct WorkerService {
     pub(crate) deadlines: Deadlines,
     /// When there may be something for some of them though no key changes.
     pub(crate) looks: Deadlines,
+    /// Connections that wait for the operation log.
+    pub(crate) parked: Parked,
 }
 
 impl WorkerService {
@@ -65,6 +68,7 @@ impl WorkerService {
             held: Vec::new(),
             deadlines: Deadlines::default(),
             looks: Deadlines::default(),
+            parked: Parked::default(),
         };
         sessions.reconfigure();
         sessions
@@ -276,7 +280,10 @@ impl Service for WorkerService {
         if commands > 0 {
             self.account(connection, executed.commands, consumed, input.len() - consumed, out.len() - written_before);
         }
-        Progress { consumed, needed, next }
+        let put_out = out.len() > written_before || out.has_stream();
+        let context = &self.worker.runner.context;
+        let holds = put_out && context.instance.persistence.log.is_on() && self.parked.wait(connection.id, context);
+        Progress { consumed, needed, next, holds }
     }
 
     fn close(&mut self, mut connection: Connection) {
@@ -342,6 +349,8 @@ impl Service for WorkerService {
             Message::Unblock(unblock) => self.unblock(*unblock, control),
             Message::Lost(key) => self.serve_lost(key),
             Message::LookAgain(id) => self.look_sooner(id, control),
+            Message::LogAdvanced => self.parked.go_on(&self.worker.runner.context, control),
+            Message::LogBroken => self.parked.close(control),
             Message::Resume => self.resume_paused(control),
             Message::StallEnd => {
                 let Worker { reads, runner: Runner { accessor, .. }, .. } = &mut self.worker;

@@ -108,6 +108,11 @@ pub(crate) fn admit(
             return Admission::Refused(CommandError::Unsaved);
         }
     }
+    if flags.any(Flags::NOT_UNSAVED) && instance.persistence.is_unlogged() {
+        let failure = instance.persistence.log.figures().and_then(|figures| figures.last_failure);
+        let failure = failure.unwrap_or_else(|| "No space left on device".to_owned());
+        return Admission::Refused(CommandError::new(format!("MISCONF Errors writing to the AOF file: {failure}")));
+    }
     if client.only_listens() && !dispatch.flags.any(Flags::SUBSCRIBED) {
         return Admission::Refused(errors::client::only_listens(&context.table.row(dispatch.index).name));
     }

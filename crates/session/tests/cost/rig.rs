@@ -39,6 +39,10 @@ impl Control<Connection> for Client {
         self.resumed = true;
     }
 
+    fn hold(&mut self, _: ConnectionId) {}
+
+    fn release(&mut self, _: ConnectionId) {}
+
     fn each(&mut self, visit: &mut dyn FnMut(ConnectionId, &mut Connection)) {
         visit(1, &mut self.connection);
     }

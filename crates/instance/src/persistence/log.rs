@@ -1,0 +1,124 @@
+//! What the sessions know of the operation log: whether it is on, and what replies have to wait for.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use almandine_oplog::writer::{LogFigures, LogProgress, LogState, SyncMode};
+use almandine_oplog::{Order, Rings};
+
+/// The log, once it takes writes.
+#[derive(Default)]
+pub struct OperationLog {
+    /// Looked at once per batch.
+    is_on: AtomicBool,
+    running: OnceLock<Running>,
+    /// Bytes of the base's files.
+    base_bytes: AtomicU64,
+}
+
+struct Running {
+    progress: Arc<LogProgress>,
+    rings: Arc<Rings>,
+    order: Arc<Order>,
+}
+
+/// What a reply has to wait for: an epoch of the log, in its files or durable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LogSeal {
+    /// The epoch.
+    pub epoch: u64,
+    /// Whether it has to be durable.
+    pub durable: bool,
+}
+
+impl std::fmt::Debug for OperationLog {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "OperationLog({})", self.is_on())
+    }
+}
+
+impl OperationLog {
+    /// The log takes writes from now on. Once.
+    pub fn begin(&self, progress: Arc<LogProgress>, rings: Arc<Rings>, order: Arc<Order>) {
+        let _ = self.running.set(Running { progress, rings, order });
+        self.is_on.store(true, Ordering::Release);
+    }
+
+    /// Whether writes are logged.
+    #[inline]
+    #[must_use]
+    pub fn is_on(&self) -> bool {
+        self.is_on.load(Ordering::Relaxed)
+    }
+
+    /// What the replies to all that was done and seen until now have to wait for; nothing, where they may leave.
+    ///
+    /// With `always` that is that it is durable; where rings end with the process, or a unit had no room in them, that it is in the
+    /// files. Of a log that is broken nothing is to be waited for: what could not be logged was refused.
+    #[cold]
+    #[must_use]
+    pub fn seal(&self) -> Option<LogSeal> {
+        let Running { progress, rings, order } = self.running.get()?;
+        let (epoch, durable) = (order.epoch(), progress.mode() == SyncMode::Always);
+        if !durable && !rings.is_void(epoch) || progress.state() == LogState::Broken {
+            return None;
+        }
+        let seal = LogSeal { epoch, durable };
+        // What is not pending was released, and that is behind its end in the files; with `always` also behind the sync, but for
+        // what another mode has written before.
+        let is_settled = !rings.has_pending() && (!durable || progress.durable_epoch() == progress.written_epoch());
+        if is_settled || self.has_reached(seal) {
+            return None;
+        }
+        self.urge(seal);
+        Some(seal)
+    }
+
+    /// Something waits for a seal.
+    pub fn urge(&self, seal: LogSeal) {
+        let Some(Running { progress, .. }) = self.running.get() else { return };
+        progress.want(seal.epoch);
+        if !seal.durable {
+            // Modes that sync later write later, too.
+            progress.press();
+        }
+    }
+
+    /// Whether what a seal says has happened.
+    #[must_use]
+    pub fn has_reached(&self, seal: LogSeal) -> bool {
+        self.running.get().is_none_or(|Running { progress, .. }| {
+            seal.epoch <= if seal.durable { progress.durable_epoch() } else { progress.written_epoch() }
+        })
+    }
+
+    /// Changes when the log is made durable.
+    pub fn set_mode(&self, mode: SyncMode) {
+        if let Some(Running { progress, .. }) = self.running.get() {
+            progress.set_mode(mode);
+        }
+    }
+
+    /// The log's figures; none while there is no log.
+    #[must_use]
+    pub fn figures(&self) -> Option<LogFigures> {
+        self.running.get().map(|Running { progress, .. }| progress.figures())
+    }
+
+    /// Whether something that was written is not durable yet.
+    #[must_use]
+    pub fn is_behind(&self) -> bool {
+        self.running.get().is_some_and(|Running { progress, .. }| progress.durable_epoch() < progress.written_epoch())
+    }
+
+    /// The base has files of this many bytes.
+    pub fn set_base_bytes(&self, bytes: u64) {
+        self.base_bytes.store(bytes, Ordering::Relaxed);
+    }
+
+    /// Bytes of the base's files.
+    #[must_use]
+    pub fn base_bytes(&self) -> u64 {
+        self.base_bytes.load(Ordering::Relaxed)
+    }
+}

@@ -1,0 +1,161 @@
+//! The start of the log: base, groups, and what the rings of the last run have left; then a run of its own.
+
+use std::io;
+use std::sync::Arc;
+
+use almandine_instance::Instance;
+use almandine_io::{clock, mapping};
+use almandine_keyspace::{Accessor, EvictionOrder, EvictionPolicy};
+use almandine_oplog::RingOptions;
+use almandine_oplog::append::{Appender, LogOptions};
+use almandine_oplog::fault::Fault;
+use almandine_oplog::manifest::RingsEntry;
+use almandine_oplog::read::{LogEnd, read};
+use almandine_oplog::remains::Remains;
+use almandine_oplog::writer::{LogProgress, LogWriter, WriterOptions};
+use almandine_recovery::redo::{Redo, RedoFault};
+
+use super::found::{Found, mode};
+use super::listener::Listener;
+use super::{base, rings};
+use crate::snapshots::load;
+
+/// Recovers a log, and begins a run that takes writes. Clients are told that data is being loaded meanwhile.
+///
+/// Behind it, `maxmemory` and its policy are to be set, which have no effect meanwhile.
+///
+/// None when the end of the server was asked for before it was done.
+///
+/// # Errors
+/// When something is missing or damaged: the server does not start then, for it would serve less than there is.
+pub(crate) fn recover(instance: &Arc<Instance>, mut found: Found) -> io::Result<Option<LogWriter>> {
+    let began_ns = clock::monotonic_ns();
+    let keyspace = &instance.keyspace;
+    // What the store removes before the log is on would be in no log: nothing is evicted, and nothing expires.
+    keyspace.settings().hold_expiry(true);
+    keyspace.settings().set_budget(0);
+    keyspace.settings().set_eviction(EvictionPolicy { order: EvictionOrder::Never, volatile_only: false });
+    if found.manifest.base.is_none() && !begin(instance, &mut found)? {
+        return Ok(None);
+    }
+    let mut accessor = session(instance)?;
+    let path = found.directory.path().to_owned();
+    let mut redo = base::load_named(instance, &mut accessor, &path, &found.manifest)?;
+    let Some(end) = redo_groups(instance, &mut accessor, &found, &mut redo)? else { return Ok(None) };
+    let boot = mapping::boot_id()?;
+    let remains = Remains::find(&found.manifest, boot, &end).map_err(io::Error::other)?;
+    if let Some(aside) = &remains.aside {
+        tracing::warn!("{aside}");
+    }
+    redo.left(&mut accessor, &remains.left, &end).map_err(io::Error::other)?;
+    if let Some((at, bytes)) = end.torn {
+        tracing::warn!("The log's last write was not whole: {bytes} bytes from byte {at} of its last segment on are left out");
+    }
+    drop(accessor);
+    let log = begin_run(instance, found, &end, &redo, (remains, boot))?;
+    let elapsed_s = (clock::monotonic_ns() - began_ns) / 1_000_000;
+    let units = redo.done().units;
+    tracing::info!("DB loaded from append only file: {}.{:03} seconds, {units} units", elapsed_s / 1000, elapsed_s % 1000);
+    Ok(Some(log))
+}
+
+fn session(instance: &Instance) -> io::Result<Accessor> {
+    instance.keyspace.accessor().ok_or_else(|| io::Error::other("the store has no session left to recover the log"))
+}
+
+/// Begins a new log, with the snapshot that is there. False when the end of the server was asked for.
+fn begin(instance: &Instance, found: &mut Found) -> io::Result<bool> {
+    if found.manifest.run > 0 {
+        let path = found.directory.path().display();
+        return Err(io::Error::other(format!("the log in {path} has no base, so that it is not known what it begins with")));
+    }
+    if load::announced_bytes(&found.snapshot)?.is_some() {
+        if !load::load(instance, &found.snapshot)? {
+            return Ok(false);
+        }
+        tracing::info!("The log begins with {}; the log counts from now on, and not the snapshot", found.snapshot.display());
+    }
+    let mut accessor = session(instance)?;
+    base::begin(&mut accessor, &found.directory, &mut found.manifest)?;
+    // The base is loaded as at every start: all starts take one way.
+    let databases: Vec<u16> = (0..instance.keyspace.databases()).filter_map(|db| u16::try_from(db).ok()).collect();
+    accessor.begin_batch(0);
+    accessor.flush(&databases);
+    accessor.end_batch();
+    Ok(true)
+}
+
+/// Does all groups again. None when the end of the server was asked for.
+fn redo_groups(instance: &Instance, accessor: &mut Accessor, found: &Found, redo: &mut Redo) -> io::Result<Option<LogEnd>> {
+    let from = found.manifest.base.map_or(0, |base| base.lsn);
+    let (mut refused, mut stopped) = (None::<RedoFault>, false);
+    let end = read(found.directory.path(), &found.manifest, from, &mut |group| {
+        instance.persistence.loading.reached(group.lsn - from);
+        stopped = instance.shutdown.requested();
+        refused = redo.group(accessor, group).err();
+        if stopped || refused.is_some() { Err(Fault::Stopped) } else { Ok(()) }
+    });
+    match (end, refused) {
+        (_, Some(fault)) => Err(io::Error::other(fault.to_string())),
+        _ if stopped => Ok(None),
+        (end, None) => {
+            let end = end.map_err(io::Error::other)?;
+            let through = found.manifest.base.map_or(0, |base| base.through);
+            if end.place.lsn < through {
+                let text = format!("the log ends at LSN {}, and its base is whole with LSN {through} only", end.place.lsn);
+                return Err(io::Error::other(text));
+            }
+            Ok(Some(end))
+        }
+    }
+}
+
+/// Begins a run behind what was found, and turns the log on.
+fn begin_run(
+    instance: &Arc<Instance>,
+    found: Found,
+    end: &LogEnd,
+    redo: &Redo,
+    (remains, boot): (Remains, u128),
+) -> io::Result<LogWriter> {
+    let keyspace = &instance.keyspace;
+    let settings = &instance.config.snapshot().settings;
+    let Found { directory, manifest, .. } = found;
+    let first_epoch = redo.epoch().max(end.epoch).max(manifest.base.map_or(0, |base| base.epoch)) + 1;
+    let progress = Arc::new(LogProgress::default());
+    let awake = Arc::clone(&progress);
+    let tell = Box::new(move || awake.wake());
+    let mut log =
+        Appender::begin(directory, manifest, end, &LogOptions::default(), &remains.left, tell).map_err(io::Error::other)?;
+    // What they held is durable in the log. In this order: rings that are named and missing refuse a start.
+    log.name_rings(None).map_err(io::Error::other)?;
+    remains.remove().map_err(io::Error::other)?;
+    let (id, run) = (log.manifest().id, log.manifest().run);
+    let place = rings::directory(settings, id)?;
+    if let Some(place) = &place {
+        rings::remove_all(place, id);
+    }
+    let options = RingOptions { directory: place.clone(), bytes: rings::RING_BYTES, log: id, run, boot, first_epoch };
+    let source = keyspace.log().install(options, redo.next_contents());
+    let source = source.map_err(|error| rings::failed(place.as_deref().unwrap_or(log.directory()), &error))?;
+    let Some(made) = keyspace.log().rings() else { return Err(io::Error::other("the rings of the log are gone")) };
+    if let Some(place) = &place {
+        let count = u32::try_from(made.names().len()).unwrap_or(u32::MAX);
+        log.name_rings(Some(RingsEntry { run, boot, count, prefix: place.clone() })).map_err(io::Error::other)?;
+    }
+    redo.databases().iter().zip(0..).for_each(|(contents, db)| keyspace.log().adopt(db, *contents));
+    if !log.is_direct() {
+        tracing::info!("The log is written through the page cache: its file system has no direct writes");
+    }
+    let options = WriterOptions { mode: mode(settings), rings_survive: place.is_some() };
+    let listener = Box::new(Listener { instance: Arc::clone(instance), progress: Arc::clone(&progress) });
+    let log = LogWriter::start(log, Box::new(source), options, listener, Arc::clone(&progress))?;
+    keyspace.log().turn(true)?;
+    instance.persistence.log.begin(progress, made, keyspace.log().order());
+    let keys = (0..keyspace.databases()).filter_map(|db| u16::try_from(db).ok()).map(|db| keyspace.dbsize(db)).sum();
+    instance.persistence.loading.finish(keys, 0);
+    instance.persistence.saves.begin_from(clock::unix_ms() / 1000, keyspace.figures().totals().changes);
+    let where_rings = place.map_or_else(|| "in this process' memory".to_owned(), |place| format!("in {}", place.display()));
+    tracing::info!("Writes are logged with appendfsync {}, and lie {where_rings} before", settings.persistence.log_sync.name());
+    Ok(log)
+}

@@ -1,0 +1,171 @@
+//! `appendonly yes`: what was acknowledged is there after each kind of end, and logs that do not belong are refused.
+#![expect(clippy::unwrap_used, reason = "support of tests: whatever fails here fails the test")]
+
+use std::fs;
+use std::time::{Duration, Instant};
+
+use almandine_testkit::{Client, Program, Server, Value};
+
+const LOG: &[&str] = &["--appendonly", "yes", "--ring-dir", "{dir}"];
+
+fn start(flags: &[&str]) -> Server {
+    Server::start(&Program::Almandine, &[LOG, flags].concat())
+}
+
+fn refusal(flags: &[&str]) -> String {
+    Server::try_start(&Program::Almandine, flags, &[]).err().unwrap_or_else(|| panic!("{flags:?} started"))
+}
+
+fn error(value: &Value) -> String {
+    let Value::Error(text) = value else { panic!("no error: {value}") };
+    String::from_utf8_lossy(text).into_owned()
+}
+
+fn info(client: &mut Client, field: &str) -> Option<String> {
+    let Value::Bulk(text) = client.line("INFO persistence") else { panic!("no INFO") };
+    let text = String::from_utf8(text).unwrap();
+    let prefix = format!("{field}:");
+    text.lines().find_map(|line| line.strip_prefix(&prefix).map(str::to_owned))
+}
+
+fn rings(server: &Server) -> usize {
+    let log = fs::read_dir(server.directory()).unwrap().filter_map(Result::ok);
+    let directories = log.filter(|entry| entry.file_name().to_string_lossy().starts_with("almandine-"));
+    directories.map(|entry| fs::read_dir(entry.path()).unwrap().count()).sum()
+}
+
+fn shut_down(server: &mut Server) {
+    server.client().send(&[["SHUTDOWN"]]).unwrap();
+    assert!(server.await_exit(Duration::from_secs(20)).is_some_and(|status| status.success()), "{}", server.log());
+}
+
+#[test]
+fn data_of_all_types_outlives_a_clean_end_and_a_kill() {
+    let mut server = start(&[]);
+    let commands = [
+        "SET string value",
+        "SET with:expiry value EX 1000",
+        "INCRBY number 42",
+        "RPUSH list a b c",
+        "HSET hash f v g w",
+        "SADD set a b 1",
+        "ZADD sorted 1 a 2.5 b",
+        "XADD stream 1-1 f v",
+        "PFADD hll a b c",
+        "SELECT 3",
+        "SET other 1",
+        "SWAPDB 3 4",
+        "SELECT 4",
+        "RENAME other renamed",
+        "SELECT 5",
+        "SET gone 1",
+        "FLUSHDB",
+        "SELECT 0",
+        "SET short x PX 1",
+        "LPOP list",
+    ];
+    let mut client = server.client();
+    for command in commands {
+        assert!(!matches!(client.line(command), Value::Error(_)), "{command}");
+    }
+    for round in 0..4 {
+        if round % 2 == 0 {
+            shut_down(&mut server);
+            assert_eq!(rings(&server), 0, "a clean end leaves no rings");
+            assert!(!server.log().contains("Nothing was saved"), "{}", server.log());
+        } else {
+            assert!(rings(&server) > 0);
+            server.kill();
+        }
+        server.start_again();
+        let mut client = server.client();
+        // What is past its time goes when the server serves.
+        let began = Instant::now();
+        while client.line("DBSIZE") != Value::Integer(9) {
+            assert!(began.elapsed() < Duration::from_secs(20), "{}\n{}", client.line("KEYS *"), server.log());
+        }
+        assert_eq!(client.line("GET number"), Value::Bulk((42 + round).to_string().into_bytes()));
+        assert_eq!(client.line("LLEN list"), Value::Integer(2));
+        assert_eq!(client.line("PFCOUNT hll"), Value::Integer(3));
+        assert!(client.line("TTL with:expiry").integer().is_some_and(|left| left > 900));
+        client.line("SELECT 4");
+        assert_eq!(client.line("EXISTS renamed"), Value::Integer(1));
+        client.line("SELECT 5");
+        assert_eq!(client.line("DBSIZE"), Value::Integer(0));
+        client.line("SELECT 0");
+        client.line("INCR number");
+    }
+}
+
+#[test]
+fn a_new_log_begins_with_the_snapshot_and_counts_alone_from_then_on() {
+    let source = Server::start(&Program::Redis, &[]);
+    source.client().line("SET from:redis 1");
+    source.client().line("SAVE");
+    let directory = std::env::temp_dir().join(format!("almandine-log-{}", std::process::id()));
+    fs::create_dir_all(&directory).unwrap();
+    fs::copy(source.directory().join("dump.rdb"), directory.join("dump.rdb")).unwrap();
+    let mut server = start(&["--dir", directory.to_str().unwrap()]);
+    assert_eq!(server.client().line("GET from:redis"), Value::Bulk(b"1".to_vec()), "{}", server.log());
+    assert_eq!(server.client().line("DEL from:redis"), Value::Integer(1));
+    server.kill();
+    server.start_again();
+    assert_eq!(server.client().line("EXISTS from:redis"), Value::Integer(0), "the log counts");
+    drop(server);
+    let refused = refusal(&["--appendonly", "yes", "--dir", directory.to_str().unwrap(), "--databases", "20"]);
+    assert!(refused.contains("set it to 16"), "{refused}");
+    fs::remove_dir_all(&directory).unwrap();
+}
+
+#[test]
+fn what_does_not_go_together_is_refused_with_what_to_do() {
+    let refused = refusal(&["--appendonly", "yes", "--storage-dir", "{dir}/s"]);
+    assert!(refused.contains("appendonly yes does not go with storage-dir"), "{refused}");
+    let directory = std::env::temp_dir().join(format!("almandine-log-of-redis-{}", std::process::id()));
+    fs::create_dir_all(directory.join("appendonlydir")).unwrap();
+    fs::write(directory.join("appendonlydir/appendonly.aof.manifest"), "").unwrap();
+    let refused = refusal(&["--appendonly", "yes", "--dir", directory.to_str().unwrap()]);
+    assert!(refused.contains("is an append-only file of Redis or Valkey") && refused.contains("SAVE"), "{refused}");
+    fs::remove_dir_all(&directory).unwrap();
+    let server = start(&[]);
+    let refused = error(&server.client().line("CONFIG SET appendonly no"));
+    assert!(refused.contains("restart"), "{refused}");
+    assert!(error(&server.client().line("BGREWRITEAOF")).contains("not rewritten yet"));
+}
+
+#[test]
+fn each_mode_answers_and_they_change_while_the_server_runs() {
+    let mut server = start(&["--ring-dir", "none"]);
+    let (mut client, mut waiting) = (server.client(), server.client());
+    for (round, mode) in ["always", "everysec", "no", "always"].into_iter().enumerate() {
+        assert_eq!(client.line(&format!("CONFIG SET appendfsync {mode}")), Value::ok());
+        waiting.send(&[["BLPOP", "queue", "0"]]).unwrap();
+        let commands: Vec<Vec<String>> =
+            (0..500).map(|key| vec!["SET".to_owned(), format!("{round}:{key}"), "value".to_owned()]).collect();
+        assert!(client.pipeline(&commands).unwrap().iter().all(|reply| *reply == Value::ok()), "{mode}");
+        assert_eq!(client.line("RPUSH queue x"), Value::Integer(1));
+        assert!(matches!(waiting.receive().unwrap(), Value::Array(_)), "{mode}: a client that waited is answered");
+        assert_eq!(client.line("MULTI"), Value::ok());
+        assert_eq!(client.line("INCR count"), Value::Simple(b"QUEUED".to_vec()));
+        assert_eq!(client.line("EXEC"), Value::Array(vec![Value::Integer(round as i64 + 1)]));
+    }
+    assert_eq!(info(&mut client, "aof_enabled").as_deref(), Some("1"));
+    assert_eq!(info(&mut client, "aof_last_write_status").as_deref(), Some("ok"));
+    assert!(info(&mut client, "aof_current_size").unwrap().parse::<u64>().unwrap() > 4096);
+    // The last word of a connection that closes is answered too.
+    client.send(&[["SET", "last", "word"].as_slice(), ["QUIT"].as_slice()]).unwrap();
+    assert_eq!((client.receive().unwrap(), client.receive().unwrap()), (Value::ok(), Value::ok()));
+    server.kill();
+    server.start_again();
+    let mut client = server.client();
+    assert_eq!(client.line("DBSIZE"), Value::Integer(4 * 500 + 2), "{}", server.log());
+}
+
+#[test]
+fn without_a_log_nothing_is_told_of_it() {
+    let server = Server::start(&Program::Almandine, &[]);
+    let mut client = server.client();
+    assert_eq!(info(&mut client, "aof_enabled").as_deref(), Some("0"));
+    assert_eq!(info(&mut client, "aof_current_size"), None);
+    assert!(!server.directory().join("appendonlydir").exists());
+}
