@@ -76,8 +76,10 @@ impl Rig {
                 command(&mut random, &format!("{seed}.{pipeline}.{number}"), &mut input);
             }
             out.clear();
-            // What has to wait for the background is sent again.
-            while self.between(|| sessions.receive(&mut connection, &input, &mut out).consumed) == 0 {
+            // What has to wait for the background is sent again, unless that has ended, too.
+            while self.between(|| sessions.receive(&mut connection, &input, &mut out).consumed) == 0
+                && !stop.load(Ordering::Relaxed)
+            {
                 thread::yield_now();
             }
         }
