@@ -126,7 +126,6 @@ fn check(client: &mut Client) -> usize {
 }
 
 #[test]
-#[ignore = "BGSAVE is not served yet"]
 fn a_snapshot_beside_writers_is_of_one_moment() {
     let program = program();
     for round in 0..if full() { 30 } else { 3 } {
