@@ -176,8 +176,9 @@ fn hold_if(call: &mut WriteCall<'_>, pairs: Args<'_>, count: usize, must_exist: 
         },
         _ => Copies::of(values()),
     };
-    let (db, need) = (call.keys.db(), if must_exist.is_some() { Need::Read } else { Need::Overwrite });
-    call.keys.plan().hold_for(pair_positions(count).map(|at| (db, pairs.at(at), need)))?;
+    let db = call.keys.db();
+    // A key that is named twice may be removed before it is looked up again: what lies behind it is at hand, too.
+    call.keys.plan().hold_for(pair_positions(count).map(|at| (db, pairs.at(at), Need::Overwrite)))?;
     let holds = match must_exist {
         None => true,
         Some(wanted) => all_exist(call, pairs, count, wanted)?,
