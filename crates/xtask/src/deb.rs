@@ -13,6 +13,7 @@ const FILES: &[(&str, &str)] = &[
     ("packaging/debian/almandine.conf", "etc/almandine/almandine.conf"),
     ("packaging/debian/logrotate", "etc/logrotate.d/almandine"),
     ("docs/operations.md", "usr/share/doc/almandine/operations.md"),
+    ("docs/durability.md", "usr/share/doc/almandine/durability.md"),
     ("docs/start.md", "usr/share/doc/almandine/start.md"),
     ("docs/known-limits.md", "usr/share/doc/almandine/known-limits.md"),
     ("docs/comparison.md", "usr/share/doc/almandine/comparison.md"),
