@@ -14,6 +14,7 @@ const FILES: &[(&str, &str)] = &[
     ("packaging/debian/logrotate", "etc/logrotate.d/almandine"),
     ("docs/operations.md", "usr/share/doc/almandine/operations.md"),
     ("docs/durability.md", "usr/share/doc/almandine/durability.md"),
+    ("docs/scripts.md", "usr/share/doc/almandine/scripts.md"),
     ("docs/start.md", "usr/share/doc/almandine/start.md"),
     ("docs/known-limits.md", "usr/share/doc/almandine/known-limits.md"),
     ("docs/comparison.md", "usr/share/doc/almandine/comparison.md"),
