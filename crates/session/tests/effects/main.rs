@@ -218,6 +218,11 @@ fn a_copy_is_of_one_moment() {
 }
 
 #[test]
+fn a_copy_has_what_expires_behind_its_moment() {
+    moment::copies_have_what_expires_behind_their_moment();
+}
+
+#[test]
 fn a_copy_is_between_transactions() {
     moment::copies_are_between_transactions(seed(), 30);
 }
@@ -249,7 +254,7 @@ fn mutants_are_noticed() {
         ("OneGroup", "effects_are_replayed"),
         ("NoteExpiry", "a_copy_is_completed_by_effects"),
         ("SaveAbsence", "a_copy_is_of_one_moment"),
-        ("SaveRemoved", "a_copy_is_of_one_moment"),
+        ("SaveRemoved", "a_copy_has_what_expires_behind_its_moment"),
         ("KeepSaved", "a_copy_is_of_one_moment"),
         ("DumpedNumber", "a_base_is_completed_by_effects"),
         ("RaiseAlone", "a_copy_is_between_transactions"),

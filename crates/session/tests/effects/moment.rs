@@ -5,7 +5,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use almandine_io::clock;
-use almandine_keyspace::{Accessor, Copying};
+use almandine_keyspace::{Accessor, Copying, Put};
 
 use almandine_base::Output;
 use almandine_net::Service;
@@ -80,6 +80,39 @@ pub(crate) fn copies_are_between_transactions(seed: u64, copies: usize) {
             assert_eq!((sum, found.len() > ACCOUNTS / 2), (0, true));
         }
     });
+}
+
+/// What expires behind the moment of a copy is in it, whether a look-up removes it or the background.
+pub(crate) fn copies_have_what_expires_behind_their_moment() {
+    const KEYS: usize = 200;
+    let rig = Rig::new();
+    let mut accessor = rig.keyspace.accessor().unwrap();
+    let now_ms = clock::unix_ms();
+    let later_ms = now_ms + 60_000;
+    let name = |key: usize| format!("expires{key}").into_bytes();
+    accessor.begin_batch(now_ms);
+    for key in 0..KEYS {
+        let mut writer = accessor.writer(0);
+        let (name, put) = (name(key), Put { expiry_ms: Some(later_ms), ..Put::default() });
+        let key = writer.key(&name);
+        writer.upsert(key, b"value", put).unwrap();
+    }
+    let copying = accessor.unit().begin_copying(SAVED_BYTES_MAX).unwrap();
+    accessor.end_batch();
+    accessor.begin_batch(later_ms);
+    for key in (0..KEYS).step_by(2) {
+        let mut writer = accessor.writer(0);
+        let name = name(key);
+        let key = writer.key(&name);
+        assert_eq!(writer.delete(key), Ok(false), "it has expired");
+    }
+    accessor.end_batch();
+    let begun = Instant::now();
+    while rig.keyspace.dbsize(0) > 0 {
+        rig.keyspace.maintain(later_ms + 1000);
+        assert!(begun.elapsed() < Duration::from_secs(20), "{} keys past their time stay", rig.keyspace.dbsize(0));
+    }
+    assert_eq!(walk(copying, &mut accessor, || ()).len(), KEYS);
 }
 
 /// Keys between which amounts are moved.
