@@ -362,7 +362,7 @@ mod tests {
             let text = scenario.to_text();
             assert_eq!(Scenario::read(&text).expect("a scenario").to_text(), text);
         }
-        for wrong in ["", "--proof none --seed 1", "--proof units --seed 1\nonly x", "--proof units --seed 1 --disk slow"] {
+        for wrong in ["", "--proof none --seed 1", "--proof units --seed 1\nonly x", "--proof units --seed 1 --disk nonsense"] {
             assert!(Scenario::read(wrong).is_err(), "{wrong}");
         }
     }

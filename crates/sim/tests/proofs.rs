@@ -122,7 +122,8 @@ fn a_failure_is_made_small_and_repeats() {
     let before = run(&first).operations.len();
     let small = shrink(&first, Duration::from_secs(30)).expect("it fails again");
     println!("{} runs, {} of {before} operations: {}", small.runs, small.operations.len(), small.scenario);
-    assert!(small.operations.len() < 40 && small.operations.len() < before, "{} operations", small.operations.len());
+    // How small it gets in the time depends on the machine.
+    assert!(small.operations.len() * 10 < before, "{} of {before} operations", small.operations.len());
     let again = Scenario::read(&small.scenario.to_text()).expect("a scenario");
     assert_eq!(run(&again).check().err().as_deref(), Some(small.report.as_str()));
 }
