@@ -68,6 +68,12 @@ impl Gate {
         drop(self.opened.wait_timeout_while(self.lock(), time_max, |asked| *asked));
     }
 
+    /// Models know no time.
+    #[cfg(loom)]
+    pub(crate) fn await_opened_for(&self, _: std::time::Duration) {
+        drop(self.await_opened());
+    }
+
     fn lock(&self) -> MutexGuard<'_, bool> {
         self.asked.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -65,7 +65,6 @@ impl Participant {
     }
 
     /// The same, but for no longer than this.
-    #[cfg(not(loom))]
     #[cold]
     pub fn await_gate_for(&self, time_max: std::time::Duration) {
         self.epoch.gate.await_opened_for(time_max);

@@ -137,7 +137,7 @@ fn alone() {
 /// The first of some seeds whose run fails without these steps.
 fn failing(left_out: &[Mutant], body: fn()) -> Option<u64> {
     let fails = |seed: &u64| {
-        let policy = if seed % 2 == 0 { Policy::Random } else { Policy::Pct { changes: 2, steps: 20 } };
+        let policy = if seed.is_multiple_of(2) { Policy::Random } else { Policy::Pct { changes: 2, steps: 20 } };
         let schedule = Schedule { policy, inner_per_million: 300_000, stalls_per_million: 0 };
         let plan = Plan::new(*seed, schedule).without(left_out);
         run(&plan, |world| drop(world.spawn(world.node(), "main", body))).failure.is_some()
