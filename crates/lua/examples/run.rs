@@ -1,6 +1,7 @@
 //! Runs a file of Lua: `cargo run -p almandine-lua --example run FILE`. `print` and `os.clock` are the host's.
 
 use std::io::Write;
+use std::sync::OnceLock;
 use std::time::Instant;
 
 use almandine_lua::{Host, HostCall, HostOutcome, LuaValue, Machine, MachineOptions, NoHost, RunEnd, compile};
@@ -45,9 +46,8 @@ fn main() {
     add_print(&mut machine);
     let function = machine.load(&proto).unwrap_or_else(|| fail("no room for the code"));
     machine.start(function, &[]);
-    let began = Instant::now();
+    machine.set_clock(seconds);
     loop {
-        machine.set_clock(began.elapsed().as_secs_f64());
         match machine.run(&mut Terminal, 1 << 16) {
             RunEnd::Suspended => {}
             RunEnd::Done => return,
@@ -61,6 +61,12 @@ fn main() {
             }
         }
     }
+}
+
+/// Seconds since the first call.
+fn seconds() -> f64 {
+    static BEGAN: OnceLock<Instant> = OnceLock::new();
+    BEGAN.get_or_init(Instant::now).elapsed().as_secs_f64()
 }
 
 fn add_print(machine: &mut Machine) {

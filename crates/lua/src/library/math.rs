@@ -141,6 +141,6 @@ fn randomseed(context: &mut Context<'_>) -> Stepped {
 }
 
 fn clock(context: &mut Context<'_>) -> Stepped {
-    let seconds = context.state.clock;
+    let seconds = (context.state.clock)();
     context.return_one(LuaValue::Number(seconds))
 }

@@ -240,8 +240,8 @@ impl Machine {
         self.state.heap.memory.used()
     }
 
-    /// The time that `os.clock` shows, in seconds.
-    pub fn set_clock(&mut self, seconds: f64) {
+    /// The clock that `os.clock` reads, in seconds: 0 until one is set.
+    pub fn set_clock(&mut self, seconds: fn() -> f64) {
         self.state.clock = seconds;
     }
 

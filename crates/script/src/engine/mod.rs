@@ -121,7 +121,6 @@ impl Engine {
         }
         self.seed = self.seed.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
         self.machine.seed_random((self.seed >> 33) as i32);
-        self.machine.set_clock(almandine_io::clock::monotonic_ns() as f64 / 1e9);
         self.machine.start(function.unwrap_or_default(), arguments);
         let (program, is_unloaded) = (invocation.program.clone(), function.is_none());
         self.run = Some(Run { program, chosen: ProtocolVersion::Resp2, is_unloaded });
@@ -276,6 +275,7 @@ fn machine(options: &EngineOptions) -> Machine {
         deprecated: options.deprecated,
         error_tables: true,
     });
+    machine.set_clock(|| almandine_io::clock::monotonic_ns() as f64 / 1e9);
     library::install(&mut machine);
     Values::of(&mut machine).limit_memory(options.memory_limit);
     machine

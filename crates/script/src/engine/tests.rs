@@ -131,6 +131,13 @@ fn memory_is_limited() {
 }
 
 #[test]
+fn the_clock_goes_on_while_a_script_runs() {
+    let mut bench = Bench::new();
+    let work = "local start = os.clock() while os.clock() - start < 0.01 do end return 1";
+    assert_eq!(bench.run(work, &[]), ":1 ");
+}
+
+#[test]
 fn tables_within_themselves_end() {
     let mut bench = Bench::new();
     let reply = bench.run("local t = {} t[1] = t return t", &[]);
