@@ -169,6 +169,12 @@ impl Config {
         Self::new(parameter::all().map(Parameter::default_value).collect(), None, Vec::new())
     }
 
+    /// A configuration of the same values. It has no file, and does not change with this one.
+    #[must_use]
+    pub fn copy(&self) -> Self {
+        Self::new(self.snapshot().values.clone(), None, Vec::new())
+    }
+
     /// The values as they are now.
     #[must_use]
     pub fn snapshot(&self) -> Arc<Snapshot> {

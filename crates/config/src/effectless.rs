@@ -20,10 +20,9 @@ pub(crate) const REASONS: &[Reason] = &[
         "rdb-save-incremental-fsync", "bgsave_cpulist",
     ]),
     because("The log of writes has files of its own format; it is not rewritten by itself yet.", &[
-        "appendfilename", "no-appendfsync-on-rewrite", "auto-aof-rewrite-percentage", "auto-aof-rewrite-min-size",
-        "aof-load-truncated",
+        "no-appendfsync-on-rewrite", "auto-aof-rewrite-percentage", "auto-aof-rewrite-min-size",
         "aof-use-rdb-preamble", "aof-timestamp-enabled", "aof-rewrite-incremental-fsync", "aof-disable-auto-gc",
-        "aof-load-corrupt-tail-max-size", "loading-process-events-interval-bytes", "aof_rewrite_cpulist",
+        "loading-process-events-interval-bytes", "aof_rewrite_cpulist",
     ]),
     because("Expiry cannot be held back during an import yet; `import-mode yes` is refused.", &["import-mode"]),
     because("There is no replication yet; `replicaof` and `min-replicas-to-write` are refused.", &[

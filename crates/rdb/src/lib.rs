@@ -1,5 +1,5 @@
 //! The bytes of Redis' snapshot files and `DUMP` payloads: files ([`file`]), values ([`value`]), and the containers that they are
-//! made of ([`container`]).
+//! made of ([`container`]); append-only files ([`aof`]).
 //!
 //! ```text
 //! a value     a type byte ([`types`]), then string objects and lengths ([`read_text`]), some of which hold a container
@@ -20,6 +20,7 @@
 #![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_types))]
 #![forbid(unsafe_code)]
 
+pub mod aof;
 mod checksum;
 pub mod container;
 mod cursor;

@@ -22,6 +22,7 @@ mod oom_score;
 mod open_files;
 mod operation_log;
 mod process;
+mod redis_files;
 mod reference;
 mod refusals;
 mod run;

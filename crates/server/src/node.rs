@@ -156,7 +156,7 @@ impl Node {
             Data::Snapshot(Some(path)) => snapshots::load(&self.instance, path)?,
             Data::Log(found) => {
                 let found = found.lock().unwrap_or_else(PoisonError::into_inner).take();
-                let log = found.map(|found| operation_log::recover(&self.instance, *found)).transpose()?.flatten();
+                let log = found.map(|found| operation_log::recover(&self.instance, self.table, *found)).transpose()?.flatten();
                 let settings = &self.instance.config.snapshot().settings;
                 self.instance.keyspace.settings().set_budget(settings.memory.maxmemory);
                 apply::set_eviction(settings, &self.instance.keyspace);

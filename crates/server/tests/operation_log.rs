@@ -121,12 +121,6 @@ fn a_new_log_begins_with_the_snapshot_and_counts_alone_from_then_on() {
 fn what_does_not_go_together_is_refused_with_what_to_do() {
     let refused = refusal(&["--appendonly", "yes", "--storage-dir", "{dir}/s"]);
     assert!(refused.contains("appendonly yes does not go with storage-dir"), "{refused}");
-    let directory = std::env::temp_dir().join(format!("almandine-log-of-redis-{}", std::process::id()));
-    fs::create_dir_all(directory.join("appendonlydir")).unwrap();
-    fs::write(directory.join("appendonlydir/appendonly.aof.manifest"), "").unwrap();
-    let refused = refusal(&["--appendonly", "yes", "--dir", directory.to_str().unwrap()]);
-    assert!(refused.contains("is an append-only file of Redis or Valkey") && refused.contains("SAVE"), "{refused}");
-    fs::remove_dir_all(&directory).unwrap();
     let server = start(&[]);
     let refused = error(&server.client().line("CONFIG SET appendonly no"));
     assert!(refused.contains("restart"), "{refused}");

@@ -35,7 +35,10 @@ section! {
     "appendonly": YES_NO = "no" []
         "Log every write, so that the data outlives the server. It changes with a restart only."
         => append_only: bool;
-    "appendfilename": (Kind::Text(file_name)) = "appendonly.aof" [immutable] "File name of the log of writes.";
+    "appendfilename": (Kind::Text(file_name)) = "appendonly.aof" [immutable]
+        "The name of Redis' append-only file, which a new log begins with: with .manifest behind it in appenddirname, or alone in \
+         dir."
+        => append_file: String;
     "appenddirname": (Kind::Text(directory_name)) = "appendonlydir" [immutable] "Directory of the log of writes, below dir."
         => log_directory: String;
     "appendfsync": (Kind::Choice(LogSync::NAMES)) = "everysec" []
@@ -48,10 +51,15 @@ section! {
     "no-appendfsync-on-rewrite": YES_NO = "no" [] "Do not flush while the log of writes is rewritten.";
     "auto-aof-rewrite-percentage": NATURAL = "100" [] "Growth at which the log of writes is rewritten.";
     "auto-aof-rewrite-min-size": MEMORY = "64mb" [] "Size below which the log of writes is not rewritten.";
-    "aof-load-truncated": YES_NO = "yes" [] "Load a log of writes whose end is missing.";
+    "aof-load-truncated": YES_NO = "yes" []
+        "Whether a new log begins with an append-only file of Redis whose end is missing. Of the server's own log, what was \
+         acknowledged is never missing."
+        => load_truncated: bool;
     "aof-use-rdb-preamble": YES_NO = "yes" [] "Begin the log of writes with a snapshot.";
     "aof-timestamp-enabled": YES_NO = "no" [] "Note the time in the log of writes.";
     "aof-rewrite-incremental-fsync": YES_NO = "yes" [] "Flush a rewritten log while it is written.";
     "aof-disable-auto-gc": YES_NO = "no" [] "Keep the files of replaced logs.";
-    "aof-load-corrupt-tail-max-size": LONG = "0" [] "Bytes of a corrupt end that may be dropped.";
+    "aof-load-corrupt-tail-max-size": LONG = "0" []
+        "Bytes of a corrupt end of Redis' append-only file that are left out like a missing one."
+        => corrupt_tail_bytes_max: u64;
 }

@@ -15,7 +15,13 @@ impl FileInput {
     /// From the first byte.
     #[must_use]
     pub fn new(file: File) -> Self {
-        Self { file, offset: 0 }
+        Self::behind(file, 0)
+    }
+
+    /// From the byte at `offset` on.
+    #[must_use]
+    pub fn behind(file: File, offset: u64) -> Self {
+        Self { file, offset }
     }
 }
 

@@ -36,6 +36,8 @@ pub struct LoadOptions {
     pub read: ReadOptions,
     /// What becomes of a key that is there already.
     pub existing: Existing,
+    /// What is past its time is loaded, too: what follows the file may speak of it.
+    pub keep_expired: bool,
 }
 
 /// What was loaded, and what a file says of itself.
@@ -75,7 +77,7 @@ pub fn load<R: Read>(
         if !proceed(reader.offset(), loader.loaded.keys) {
             return Err(LoadError { offset: reader.offset(), fault: LoadFault::Stopped });
         }
-        loader.accessor.begin_batch(clock::unix_ms());
+        loader.accessor.begin_batch(if options.keep_expired { 0 } else { clock::unix_ms() });
         let more = loader.batch(&mut reader);
         drop(loader.accessor.detach());
         loader.accessor.end_batch();

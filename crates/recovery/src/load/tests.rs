@@ -17,7 +17,12 @@ fn keyspace() -> std::sync::Arc<Keyspace> {
 
 fn options(existing: Existing) -> LoadOptions {
     let Ok(Startup::Run(config)) = Config::load(&[]) else { panic!("the defaults are a configuration") };
-    LoadOptions { limits: ValueLimits::of(&config.snapshot().settings), read: ReadOptions::default(), existing }
+    LoadOptions {
+        limits: ValueLimits::of(&config.snapshot().settings),
+        read: ReadOptions::default(),
+        existing,
+        keep_expired: false,
+    }
 }
 
 fn write(version: WriteVersion, fill: impl FnOnce(&mut FileWriter<&mut Vec<u8>>)) -> Vec<u8> {

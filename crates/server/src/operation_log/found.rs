@@ -10,11 +10,15 @@ use almandine_oplog::directory::Directory;
 use almandine_oplog::manifest::Manifest;
 use almandine_oplog::writer::SyncMode;
 
+use crate::redis_files;
+
 /// A log that is to be recovered. This process has its lock.
 pub(crate) struct Found {
     pub(super) directory: Directory,
     pub(super) manifest: Manifest,
-    /// The snapshot that a new log begins with, where there is one.
+    /// An append-only file of Redis that a new log begins with.
+    pub(super) redis: Option<redis_files::Source>,
+    /// The snapshot that a new log begins with, where there is one and nothing of Redis' append-only file.
     pub(super) snapshot: PathBuf,
     bytes: u64,
 }
@@ -43,33 +47,17 @@ pub(crate) fn find(settings: &Settings, base: &Path, snapshot: PathBuf) -> io::R
     // The working directory may change.
     let base = files::canonical(if base.as_os_str().is_empty() { Path::new(".") } else { base })?;
     let path = base.join(&settings.persistence.log_directory);
-    if let Some(name) = files::names(&path).unwrap_or_default().into_iter().find(|name| is_of_redis(name)) {
-        return Err(io::Error::other(format!(
-            "{} is an append-only file of Redis or Valkey, which this server does not read ({name} is there). Have the old server \
-             write a snapshot (SAVE), put that into 'dir', and name another directory with 'appenddirname': the new log begins \
-             with the snapshot",
-            path.display()
-        )));
-    }
     let directory = Directory::take(&path).map_err(io::Error::other)?;
     let manifest = directory.manifest().map_err(io::Error::other)?;
-    let bytes = manifest.segments.iter().map(|segment| segment.bytes).sum();
-    Ok(Found { directory, manifest, snapshot, bytes })
-}
-
-/// Whether a file in the directory of a log is one of Redis' or Valkey's.
-fn is_of_redis(name: &str) -> bool {
-    name.ends_with(".manifest") || name.ends_with(".aof") || name.ends_with(".base.rdb")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn files_of_redis_are_known_by_their_names() {
-        let theirs = ["appendonly.aof.manifest", "appendonly.aof.1.base.rdb", "appendonly.aof.1.incr.aof", "appendonly.aof"];
-        assert!(theirs.iter().all(|name| is_of_redis(name)));
-        assert!(!["MANIFEST", "LOCK", "log-00000001", "base-00000001.0"].iter().any(|name| is_of_redis(name)));
+    let is_new = manifest.base.is_none() && manifest.run == 0;
+    let redis = if is_new { redis_files::find(settings, &base, &path)? } else { None };
+    if redis.as_ref().is_none_or(|source| !source.has_manifest()) {
+        // Such that are no log, and such that the log did not begin with.
+        redis_files::check(&path)?;
     }
+    let bytes = match &redis {
+        Some(source) => source.bytes(),
+        None => manifest.segments.iter().map(|segment| segment.bytes).sum(),
+    };
+    Ok(Found { directory, manifest, redis, snapshot, bytes })
 }

@@ -3,6 +3,7 @@
 use std::io;
 use std::sync::Arc;
 
+use almandine_handler::Table;
 use almandine_instance::Instance;
 use almandine_io::{clock, mapping};
 use almandine_keyspace::{Accessor, EvictionOrder, EvictionPolicy};
@@ -18,6 +19,7 @@ use almandine_recovery::redo::{Redo, RedoFault};
 use super::found::{Found, mode};
 use super::listener::Listener;
 use super::{base, rings};
+use crate::redis_files;
 use crate::snapshots::load;
 
 /// Recovers a log, and begins a run that takes writes. Clients are told that data is being loaded meanwhile.
@@ -28,14 +30,14 @@ use crate::snapshots::load;
 ///
 /// # Errors
 /// When something is missing or damaged: the server does not start then, for it would serve less than there is.
-pub(crate) fn recover(instance: &Arc<Instance>, mut found: Found) -> io::Result<Option<LogWriter>> {
+pub(crate) fn recover(instance: &Arc<Instance>, table: &'static Table, mut found: Found) -> io::Result<Option<LogWriter>> {
     let began_ns = clock::monotonic_ns();
     let keyspace = &instance.keyspace;
     // What the store removes before the log is on would be in no log: nothing is evicted, and nothing expires.
     keyspace.settings().hold_expiry(true);
     keyspace.settings().set_budget(0);
     keyspace.settings().set_eviction(EvictionPolicy { order: EvictionOrder::Never, volatile_only: false });
-    if found.manifest.base.is_none() && !begin(instance, &mut found)? {
+    if found.manifest.base.is_none() && !begin(instance, table, &mut found)? {
         return Ok(None);
     }
     let mut accessor = session(instance)?;
@@ -63,13 +65,21 @@ fn session(instance: &Instance) -> io::Result<Accessor> {
     instance.keyspace.accessor().ok_or_else(|| io::Error::other("the store has no session left to recover the log"))
 }
 
-/// Begins a new log, with the snapshot that is there. False when the end of the server was asked for.
-fn begin(instance: &Instance, found: &mut Found) -> io::Result<bool> {
+/// Begins a new log, with the append-only file of Redis or the snapshot that is there. False when the end of the server was asked
+/// for.
+fn begin(instance: &Instance, table: &'static Table, found: &mut Found) -> io::Result<bool> {
     if found.manifest.run > 0 {
         let path = found.directory.path().display();
         return Err(io::Error::other(format!("the log in {path} has no base, so that it is not known what it begins with")));
     }
-    if load::announced_bytes(&found.snapshot)?.is_some() {
+    if let Some(source) = &found.redis {
+        if !redis_files::load(instance, table, source)? {
+            return Ok(false);
+        }
+        // Until the manifest names a base the log is new, and begins with these files again.
+        redis_files::mark(found.directory.path(), source)?;
+        tracing::info!("The log begins with {}; the log counts from now on, and not those files", source.path().display());
+    } else if load::announced_bytes(&found.snapshot)?.is_some() {
         if !load::load(instance, &found.snapshot)? {
             return Ok(false);
         }

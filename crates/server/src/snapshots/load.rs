@@ -54,18 +54,36 @@ pub(super) fn load_with(
     accessor: &mut Accessor,
     (existing, libraries): (Existing, RestorePolicy),
 ) -> io::Result<bool> {
-    let snapshot = instance.config.snapshot();
+    let options = options(&instance.config.snapshot().settings, existing);
+    let Some((loaded, _)) = read(instance, path, accessor, (options, 0))? else { return Ok(false) };
+    instance.persistence.loading.finish(loaded.keys, loaded.expired);
+    restore(instance, path, &loaded.functions, libraries)?;
+    Ok(true)
+}
+
+/// Loads the keys of a snapshot, and returns what it was and where it ends, behind which the file may go on. `before` bytes of
+/// what is loaded were so. None when the end of the server is asked for meanwhile.
+///
+/// # Errors
+/// As for [`load`].
+pub(crate) fn read(
+    instance: &Instance,
+    path: &Path,
+    accessor: &mut Accessor,
+    (options, before): (LoadOptions, u64),
+) -> io::Result<Option<(Loaded, u64)>> {
     let input = FileInput::new(files::open(path).map_err(|error| failed(path, &error))?);
     let began_ns = clock::monotonic_ns();
-    let (mut reported_ns, mut delayed) = (began_ns, 0);
+    let (mut reported_ns, mut delayed, mut end) = (began_ns, 0, 0);
     let mut proceed = |bytes, keys: u64| {
+        end = bytes;
         let delay_us = u64::try_from(instance.config.snapshot().settings.memory.key_load_delay_us).unwrap_or(0);
         if delay_us > 0 {
             thread::sleep(Duration::from_micros(delay_us.saturating_mul(keys - delayed)));
             delayed = keys;
         }
         let loading = &instance.persistence.loading;
-        loading.reached(bytes);
+        loading.reached(before + bytes);
         let now_ns = clock::monotonic_ns();
         if now_ns - reported_ns >= REPORT_NS {
             reported_ns = now_ns;
@@ -75,16 +93,23 @@ pub(super) fn load_with(
         }
         !instance.shutdown.requested()
     };
-    let loaded = match load::load(accessor, input, &options(&snapshot.settings, existing), &mut proceed) {
-        Err(LoadError { fault: LoadFault::Stopped, .. }) => return Ok(false),
+    let loaded = match load::load(accessor, input, &options, &mut proceed) {
+        Err(LoadError { fault: LoadFault::Stopped, .. }) => return Ok(None),
         loaded => loaded.map_err(|error| failed(path, &error))?,
     };
     report(&loaded, clock::monotonic_ns() - began_ns);
-    instance.persistence.loading.finish(loaded.keys, loaded.expired);
-    let memory_limit = usize::try_from(snapshot.settings.process.script_memory_limit_bytes).unwrap_or(usize::MAX);
-    let restored = instance.scripts.libraries.restore(&loaded.functions, libraries, memory_limit);
-    restored.map_err(|error| failed(path, &format!("its functions: {}", String::from_utf8_lossy(&error.0))))?;
-    Ok(true)
+    Ok(Some((loaded, end)))
+}
+
+/// Takes up the libraries of functions that a file has.
+///
+/// # Errors
+/// When one cannot be loaded.
+pub(crate) fn restore(instance: &Instance, path: &Path, functions: &[Vec<u8>], there: RestorePolicy) -> io::Result<()> {
+    let limit_bytes = instance.config.snapshot().settings.process.script_memory_limit_bytes;
+    let memory_limit = usize::try_from(limit_bytes).unwrap_or(usize::MAX);
+    let restored = instance.scripts.libraries.restore(functions, there, memory_limit);
+    restored.map_err(|error| failed(path, &format!("its functions: {}", String::from_utf8_lossy(&error.0))))
 }
 
 fn failed(path: &Path, error: &dyn std::fmt::Display) -> io::Error {
@@ -95,10 +120,11 @@ fn failed(path: &Path, error: &dyn std::fmt::Display) -> io::Error {
     ))
 }
 
-fn options(settings: &Settings, existing: Existing) -> LoadOptions {
+/// How a snapshot is loaded.
+pub(crate) fn options(settings: &Settings, existing: Existing) -> LoadOptions {
     let persistence = &settings.persistence;
     let read = ReadOptions { checksum: persistence.checksum, any_version: persistence.version_check == VersionCheck::Relaxed };
-    LoadOptions { limits: ValueLimits::of(settings), read, existing }
+    LoadOptions { limits: ValueLimits::of(settings), read, existing, keep_expired: false }
 }
 
 #[expect(clippy::cast_precision_loss, reason = "three decimals are shown")]

@@ -4,5 +4,5 @@ pub(crate) mod load;
 mod saver;
 mod write;
 
-pub(crate) use load::{announced_bytes, load};
+pub(crate) use load::{announced_bytes, load, restore};
 pub(crate) use saver::{Saver, start};

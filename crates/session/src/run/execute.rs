@@ -3,7 +3,6 @@
 use almandine_base::Output;
 use almandine_base::output::Mark;
 use almandine_handler::{AdminCall, Client, CommandError, Dispatch, Flags, Handler, Outcome, ReadCall, Stop, WriteCall, errors};
-use almandine_io::clock;
 use almandine_resp::{Args, Reply};
 
 use crate::blocking::begin_wait;
@@ -85,7 +84,7 @@ impl Runner {
         self.accessor.unit().begin_alone();
         self.context.statistics().counters.units_alone.add(1);
         // Others have gone on while it waited for them: what has expired for them has expired for it.
-        self.now_ms = clock::unix_ms().max(self.now_ms);
+        self.now_ms = self.later_ms();
         self.accessor.unit().pass_time(self.now_ms);
         let outcome = self.call(client, out, called, args);
         debug_assert!(!matches!(outcome, Err(Stop::Unplanned)), "INV-LATCH-3: a unit that is alone holds every key");

@@ -6,6 +6,7 @@
 use almandine_base::Output;
 use almandine_base::output::Mark;
 use almandine_handler::{Client, CommandError, Context, Dispatch, Flags, redact, tracking};
+use almandine_io::clock;
 use almandine_keyspace::Accessor;
 use almandine_resp::Args;
 use almandine_script::Engine;
@@ -71,9 +72,16 @@ pub(crate) struct Runner {
     pub(crate) suspended: Option<Box<Suspended>>,
     /// What follows when a command of a script uses a key outside of its unit.
     pub(crate) restart: Restart,
+    /// What is executed happened long ago: no time passes meanwhile.
+    pub(crate) is_past: bool,
 }
 
 impl Runner {
+    /// The time after a wait, Unix milliseconds: never before the batch's.
+    pub(crate) fn later_ms(&self) -> i64 {
+        if self.is_past { self.now_ms } else { clock::unix_ms().max(self.now_ms) }
+    }
+
     /// Runs a command with the steps around it. Returns where the reply begins.
     ///
     /// Call `args` where the arguments are needed: kept ones are copied for the call, which then waits for its own stores.

@@ -162,7 +162,7 @@ impl Runner {
         self.accessor.unit().begin_alone();
         self.context.statistics().counters.units_alone.add(1);
         // Others have gone on while it waited for them: what has expired for them has expired for it.
-        self.now_ms = clock::unix_ms().max(self.now_ms);
+        self.now_ms = self.later_ms();
         self.accessor.unit().pass_time(self.now_ms);
         Ok(Scope::Alone)
     }

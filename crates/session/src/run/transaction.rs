@@ -14,7 +14,6 @@ use almandine_command_spec::Access;
 use almandine_handler::{
     Client, CommandError, Dispatch, Flags, Outcome, Queue, Stop, Transaction, errors, follow, tracking, transaction,
 };
-use almandine_io::clock;
 use almandine_keyspace::{Accessor, Missing};
 use almandine_resp::{Args, Batch, Reply};
 
@@ -224,6 +223,7 @@ impl Worker {
     /// # Errors
     /// When records have to be read first, or are too many to be in memory together. The unit has not begun then.
     fn begin(&mut self, client: &Client, unit: Unit<'_>) -> Outcome {
+        let later_ms = self.runner.later_ms();
         let Runner { accessor, context, now_ms, .. } = &mut self.runner;
         let watched = client.watching.as_ref().map_or(&[][..], |watching| &watching.keys);
         if unit.alone {
@@ -231,7 +231,7 @@ impl Worker {
             sometimes!("a transaction runs alone");
             context.statistics().counters.units_alone.add(1);
             // Others have gone on while it waited for them: what has expired for them has expired for it.
-            *now_ms = clock::unix_ms().max(*now_ms);
+            *now_ms = later_ms;
             accessor.unit().pass_time(*now_ms);
         } else {
             for watched in watched {

@@ -6,4 +6,5 @@ pub(crate) mod paused;
 pub(crate) mod protected;
 pub(crate) mod publish;
 pub(crate) mod receive;
+pub(crate) mod replay;
 pub(crate) mod sizes;

@@ -37,7 +37,7 @@ pub struct WorkerService {
     pub(crate) batch: Batch,
     /// How far the wall clock is ahead of the monotonic one. Taken with each tick, so that a batch asks only one clock.
     pub(crate) unix_ahead_ns: i64,
-    bulk_bytes_max: usize,
+    pub(crate) bulk_bytes_max: usize,
     paused: Paused,
     /// What the connections hold of memory.
     sizes: Sizes,

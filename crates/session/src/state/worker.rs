@@ -49,6 +49,7 @@ impl Worker {
             engine: None,
             suspended: None,
             restart: Restart::No,
+            is_past: false,
         };
         Self { runner, planner: Planner::new(table), reads, computing: VecDeque::new(), unit: UnitMemory::default() }
     }
