@@ -2,7 +2,7 @@
 
 use almandine_command_spec::{Arg, Category, CommandSpec, Group, Traits};
 use almandine_handler::{AdminCall, Command, CommandError, Handler, Outcome, Word, errors};
-use almandine_instance::{Cancelled, SaveRefused, SaveTask};
+use almandine_instance::{Cancelled, RewriteBegun, SaveRefused, SaveTask};
 
 use crate::operators::{FOR_OPERATORS, outside_epoch};
 
@@ -53,13 +53,14 @@ const BGSAVE: Command = Command {
     run: Handler::Admin(bgsave),
 };
 
-/// What others write until the thread has begun is in the snapshot, too. There is no other copy to wait for, so SCHEDULE is the
-/// same.
+/// What others write until the thread has begun is in the snapshot, too.
 fn bgsave(call: &mut AdminCall<'_>) -> Outcome {
-    let saves = &call.context.instance.persistence.saves;
+    let persistence = &call.context.instance.persistence;
+    let saves = &persistence.saves;
+    let mut waits = false;
     match (call.args.len(), call.args.get(1).map(Word)) {
         (1, _) => {}
-        (2, Some(word)) if word.is("SCHEDULE") => {}
+        (2, Some(word)) if word.is("SCHEDULE") => waits = true,
         (2, Some(word)) if word.is("CANCEL") => {
             if saves.cancel() == Cancelled::None {
                 return Err(errors::server::NO_SAVE.into());
@@ -69,8 +70,12 @@ fn bgsave(call: &mut AdminCall<'_>) -> Outcome {
         }
         _ => return Err(CommandError::Syntax.into()),
     }
+    let rewrites = persistence.rewrites.is_running();
+    if rewrites && !waits && !saves.figures().in_background {
+        return Err(errors::server::REWRITE_ACTIVE.into());
+    }
     saves.begin().map_err(|_| errors::server::SAVE_RUNS)?;
-    call.reply.simple("Background saving started");
+    call.reply.simple(if rewrites { "Background saving scheduled" } else { "Background saving started" });
     Ok(())
 }
 
@@ -83,8 +88,21 @@ const BGREWRITEAOF: Command = Command {
         traits: TRAITS,
         ..CommandSpec::BLANK
     },
-    run: Handler::Admin(|_| Err(errors::not_supported_yet("BGREWRITEAOF", "the log of writes is not rewritten yet").into())),
+    run: Handler::Admin(bgrewriteaof),
 };
+
+fn bgrewriteaof(call: &mut AdminCall<'_>) -> Outcome {
+    let persistence = &call.context.instance.persistence;
+    if !persistence.log.is_on() {
+        return Err(errors::server::NO_LOG.into());
+    }
+    let begun = persistence.rewrites.ask(persistence.saves.figures().in_background);
+    call.reply.simple(match begun.map_err(|_| errors::server::REWRITE_RUNS)? {
+        RewriteBegun::Started => "Background append only file rewriting started",
+        RewriteBegun::Scheduled => "Background append only file rewriting scheduled",
+    });
+    Ok(())
+}
 
 const LASTSAVE: Command = Command {
     spec: CommandSpec {

@@ -154,6 +154,14 @@ table! {
     RaiseAlone,
     /// Bases: keeping with each key the number of the last effect that the copy has.
     DumpedNumber,
+    /// Bases: passing over changes of databases that the base has, when the log is done again.
+    SkipMapped,
+    /// Bases: a floor that is not above the cut before the walk.
+    FloorAtCut,
+    /// Bases: making the log durable up to the end of the walk before the base is named.
+    SyncThrough,
+    /// Bases: naming a base before the files that it replaces are removed.
+    NameFirst,
     /// Log: syncing the directory before the manifest names a file in it.
     SyncNames,
     /// Log: comparing the sum of the part before with what a part follows.

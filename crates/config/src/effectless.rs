@@ -19,8 +19,8 @@ pub(crate) const REASONS: &[Reason] = &[
     because("A snapshot is always made durable as it is written, and no thread is bound to processors for it.", &[
         "rdb-save-incremental-fsync", "bgsave_cpulist",
     ]),
-    because("The log of writes has files of its own format; it is not rewritten by itself yet.", &[
-        "no-appendfsync-on-rewrite", "auto-aof-rewrite-percentage", "auto-aof-rewrite-min-size",
+    because("The log of writes has files of its own format, and is rewritten by a thread that writes what it writes durably.", &[
+        "no-appendfsync-on-rewrite",
         "aof-use-rdb-preamble", "aof-timestamp-enabled", "aof-rewrite-incremental-fsync", "aof-disable-auto-gc",
         "loading-process-events-interval-bytes", "aof_rewrite_cpulist",
     ]),

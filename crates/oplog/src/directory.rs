@@ -100,6 +100,12 @@ impl Directory {
         replaced.map_err(|error| Fault::io("replace", &path, error))
     }
 
+    /// Whether the manifest, or the names of files, could not be made durable: no later try says what is.
+    #[must_use]
+    pub(crate) fn is_broken(&self) -> bool {
+        self.is_broken.load(Ordering::Relaxed)
+    }
+
     /// Makes durable which files there are.
     pub(crate) fn sync_names(&self) -> Result<(), Fault> {
         let synced = files::sync_directory(&self.path);

@@ -33,4 +33,4 @@ pub use order::{Asked, Order};
 pub use ring::{NoRing, Ring, RingName};
 pub use rings::{RingOptions, RingSource, Rings, UnitPlace};
 pub use source::{RingId, UnitSource};
-pub use unit::{UnitHead, epoch_of};
+pub use unit::{UnitHead, epoch_of, last_of};

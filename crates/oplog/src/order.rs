@@ -94,6 +94,13 @@ impl Order {
         self.stripe(hash).load(Ordering::Acquire)
     }
 
+    /// The number of the last unit that has changed what databases consist of. While no other thread changes that, which is done
+    /// alone: within a batch.
+    #[must_use]
+    pub fn last_of_databases(&self) -> u64 {
+        self.databases.load(Ordering::Acquire)
+    }
+
     /// The commit epoch of the units that take a number now.
     #[must_use]
     pub fn epoch(&self) -> u64 {

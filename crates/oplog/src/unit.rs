@@ -30,6 +30,12 @@ pub const fn epoch_of(number: u64) -> u64 {
     number >> EPOCH_SHIFT
 }
 
+/// The greatest number that a commit epoch can have.
+#[must_use]
+pub const fn last_of(epoch: u64) -> u64 {
+    ((epoch + 1) << EPOCH_SHIFT) - 1
+}
+
 impl UnitHead {
     /// As it stands in rings and files.
     #[must_use]

@@ -6,7 +6,7 @@
 use almandine_io::usage;
 use almandine_keyspace::{Accessor, Dumping, Keyspace, Options, Put};
 use almandine_rdb::file::WriteVersion;
-use almandine_recovery::base::{BaseHead, BaseWriter};
+use almandine_recovery::base::{BaseDatabases, BaseHead, BaseWriter};
 use almandine_recovery::save::{SaveOptions, SaveProgress, SnapshotFile};
 
 const BATCH: usize = 64;
@@ -76,7 +76,7 @@ fn base(accessor: &mut Accessor) {
     let mut writer = BaseWriter::new(std::io::sink(), BaseHead::default()).expect("a sink");
     let mut walk = Dumping::part(0, 1);
     while walk.next(accessor, |key| writer.key(&key).expect("a sink")).expect("in memory") {}
-    writer.finish(&[]).expect("a sink");
+    writer.finish(&BaseDatabases::default()).expect("a sink");
 }
 
 fn snapshot(accessor: &mut Accessor, compression: bool) {

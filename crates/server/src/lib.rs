@@ -16,6 +16,7 @@ mod cores;
 mod crash;
 mod listeners;
 mod log;
+mod meter;
 mod network;
 mod node;
 mod oom_score;

@@ -4,7 +4,7 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, OnceLock, PoisonError};
+use std::sync::{Arc, PoisonError};
 
 use almandine_base::limits::STORE_THREADS_MAX;
 use almandine_config::choices::IoBackend;
@@ -16,11 +16,11 @@ use almandine_io::reactor::{self, Choice, Kind};
 use almandine_io::sync::Mutex;
 use almandine_keyspace::{Keyspace, Storage};
 use almandine_net::{Handle, Limits};
-use almandine_oplog::writer::LogWriter;
 
 use crate::background::Control;
 use crate::listeners::Listeners;
 use crate::network::Network;
+use crate::operation_log::{LogSlot, Rewriter};
 use crate::snapshots::Saver;
 use crate::workers::Workers;
 use crate::{apply, background, commands, operation_log, snapshots, startup, storage, users, workers};
@@ -68,8 +68,10 @@ pub struct Node {
     saver: Option<Saver>,
     /// The data that is there at the start.
     data: Data,
-    /// Writes the operation log; none before it is recovered.
-    log: OnceLock<LogWriter>,
+    /// The operation log; empty before it is recovered.
+    log: Arc<LogSlot>,
+    /// Gives it new bases; none once the node is stopped.
+    rewriter: Option<Rewriter>,
 }
 
 /// Where the data is that a node starts with.
@@ -130,8 +132,10 @@ impl Node {
         follow_changes(&instance, &network, limits, Arc::clone(&host));
         instance.persistence.saves.begin_from(instance.run.started_ms / 1000, 0);
         let saver = snapshots::start(Arc::clone(&instance), host)?;
-        let log = OnceLock::new();
-        Ok(Self { instance, table, network, handle, reactor: selected.kind, control: Some(control), saver: Some(saver), data, log })
+        let log = Arc::<LogSlot>::default();
+        let (control, saver) = (Some(control), Some(saver));
+        let rewriter = Some(operation_log::start(Arc::clone(&instance), Arc::clone(&log))?);
+        Ok(Self { instance, table, network, handle, reactor: selected.kind, control, saver, data, log, rewriter })
     }
 
     /// Begins to serve.
@@ -160,7 +164,7 @@ impl Node {
                 let settings = &self.instance.config.snapshot().settings;
                 self.instance.keyspace.settings().set_budget(settings.memory.maxmemory);
                 apply::set_eviction(settings, &self.instance.keyspace);
-                log.is_some_and(|log| self.log.set(log).is_ok())
+                log.map(|log| self.log.put(log)).is_some()
             }
         };
         if loaded {
@@ -211,8 +215,11 @@ impl Node {
         if let Some(saver) = self.saver.take() {
             saver.join(&self.instance);
         }
+        if let Some(rewriter) = self.rewriter.take() {
+            rewriter.join(&self.instance);
+        }
         if let Some(log) = self.log.take() {
-            operation_log::end(&self.instance, log);
+            operation_log::end(&self.instance, &log);
         }
         outcome
     }

@@ -177,6 +177,15 @@ impl Server {
         ready.unwrap_or_else(|reason| panic!("the server did not start again: {reason}; its log:\n{}", self.log()));
     }
 
+    /// As [`Server::start_again`], with further flags from now on: of two with one name the last one counts.
+    ///
+    /// # Panics
+    /// When it does not start.
+    pub fn start_again_with(&mut self, flags: &[&str]) {
+        self.flags.extend(flags.iter().map(|&flag| flag.to_owned()));
+        self.start_again();
+    }
+
     fn await_ready(&mut self) -> Result<(), String> {
         let deadline = Instant::now() + START_TIMEOUT;
         loop {

@@ -13,12 +13,22 @@ fn program() -> Program {
 }
 
 fn survives(flags: &[&str], rings: &[&str]) {
+    survives_beside(flags, rings, None);
+}
+
+/// As [`survives`], while the log gets new bases again and again, which take their time.
+fn survives_rewrites(mode: &str, rings: &str) {
+    let flags = ["--appendonly", "yes", "--appendfsync", mode, "--rdb-key-save-delay", "300"];
+    survives_beside(&flags, &["--ring-dir", rings], Some("BGREWRITEAOF"));
+}
+
+fn survives_beside(flags: &[&str], rings: &[&str], beside: Option<&str>) {
     let program = program();
     let rounds = if full() { 200 } else { 8 };
     // Rings end with the server's directory, and the machine's memory is not filled by servers that are killed.
     let rings: &[&str] = if program == Program::Redis { &[] } else { rings };
     let flags = &[flags, rings].concat()[..];
-    let plan = Plan { program: &program, flags, clients: 4, rounds, seed: seed() };
+    let plan = Plan { program: &program, mutant: None, flags, beside, clients: 4, rounds, seed: seed() };
     match prove(plan) {
         Ok(seen) => {
             println!("{flags:?}: {seen:?}");
@@ -48,10 +58,52 @@ fn what_is_acknowledged_survives_kills_where_rings_do_not() {
     survives(&["--appendonly", "yes", "--appendfsync", "everysec"], &["--ring-dir", "none"]);
 }
 
+#[test]
+fn what_is_acknowledged_after_the_sync_survives_kills_while_the_log_is_rewritten() {
+    survives_rewrites("always", "{dir}");
+}
+
+#[test]
+fn what_is_acknowledged_survives_kills_while_the_log_is_rewritten_with_a_sync_each_second() {
+    survives_rewrites("everysec", "{dir}");
+}
+
+#[test]
+fn what_is_acknowledged_survives_kills_while_the_log_is_rewritten_without_a_sync() {
+    survives_rewrites("no", "{dir}");
+}
+
+#[test]
+fn what_is_acknowledged_survives_kills_while_the_log_is_rewritten_and_rings_do_not() {
+    survives_rewrites("everysec", "none");
+}
+
+/// INV-BASE-1: a rewrite without one of its steps loses or doubles something, or the server does not start again.
+#[test]
+fn mutants_of_rewriting_are_noticed() {
+    let flags = ["--appendonly", "yes", "--rdb-key-save-delay", "1000", "--ring-dir", "{dir}"];
+    for mutant in ["FloorAtCut", "SyncThrough", "SkipMapped"] {
+        let plan = Plan {
+            program: &Program::Mutants,
+            mutant: Some(mutant),
+            flags: &flags,
+            beside: Some("BGREWRITEAOF"),
+            clients: 4,
+            rounds: 100,
+            seed: seed(),
+        };
+        match std::panic::catch_unwind(|| prove(plan)) {
+            Ok(Ok(seen)) => panic!("{mutant} was not noticed: {seen:?}"),
+            Ok(Err(report)) => println!("{mutant}: {}", report.lines().next().unwrap_or_default()),
+            Err(_) => println!("{mutant}: the server does not start again"),
+        }
+    }
+}
+
 /// The proof notices what it is for.
 #[test]
 fn a_server_without_a_log_is_noticed() {
     let program = program();
-    let report = prove(Plan { program: &program, flags: &[], clients: 2, rounds: 2, seed: seed() });
+    let report = prove(Plan { program: &program, mutant: None, flags: &[], beside: None, clients: 2, rounds: 2, seed: seed() });
     assert!(report.is_err_and(|report| report.contains("no number between")), "a server that loses everything passes");
 }

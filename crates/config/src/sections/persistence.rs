@@ -49,8 +49,11 @@ section! {
          auto is /dev/shm, and none in a container; with none, replies wait until the log's file has what they acknowledge."
         => ring_directory: String;
     "no-appendfsync-on-rewrite": YES_NO = "no" [] "Do not flush while the log of writes is rewritten.";
-    "auto-aof-rewrite-percentage": NATURAL = "100" [] "Growth at which the log of writes is rewritten.";
-    "auto-aof-rewrite-min-size": MEMORY = "64mb" [] "Size below which the log of writes is not rewritten.";
+    "auto-aof-rewrite-percentage": NATURAL = "100" []
+        "Growth at which the log of writes is rewritten, in per cent of what it was behind the last time; 0 for never."
+        => rewrite_growth_percent: u64;
+    "auto-aof-rewrite-min-size": MEMORY = "64mb" [] "Size below which the log of writes is not rewritten by itself."
+        => rewrite_bytes_min: u64;
     "aof-load-truncated": YES_NO = "yes" []
         "Whether a new log begins with an append-only file of Redis whose end is missing. Of the server's own log, what was \
          acknowledged is never missing."

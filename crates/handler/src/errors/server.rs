@@ -52,6 +52,15 @@ pub const NO_SHUTDOWN: CommandError = CommandError::Fixed(&"ERR No shutdown in p
 pub const SHUTDOWN_FAILED: CommandError = CommandError::Fixed(&"ERR Errors trying to SHUTDOWN. Check logs.");
 /// SAVE and BGSAVE while a snapshot is written in the background.
 pub const SAVE_RUNS: CommandError = CommandError::Fixed(&"ERR Background save already in progress");
+/// BGSAVE while the log is rewritten.
+pub const REWRITE_ACTIVE: CommandError = CommandError::Fixed(
+    &"ERR Another child process is active (AOF?): can't BGSAVE right now. Use BGSAVE SCHEDULE in order to schedule a BGSAVE \
+      whenever possible.",
+);
+/// BGREWRITEAOF while it is done.
+pub const REWRITE_RUNS: CommandError = CommandError::Fixed(&"ERR Background append only file rewriting already in progress");
+/// BGREWRITEAOF without a log.
+pub const NO_LOG: CommandError = CommandError::Fixed(&"ERR There is no log of writes to be rewritten: appendonly is no");
 /// BGSAVE CANCEL without a snapshot to end.
 pub const NO_SAVE: CommandError = CommandError::Fixed(&"ERR Background saving is currently not in progress or scheduled");
 /// SAVE that could not save.

@@ -13,7 +13,7 @@ use crate::client::ClientShared;
 use crate::instance::Instance;
 use crate::observe::statistics::Totals;
 use crate::pause::PauseScope;
-use crate::persistence::SaveFigures;
+use crate::persistence::{RewriteFigures, SaveFigures};
 use crate::tracking::TrackingTotals;
 
 /// The figures of one moment.
@@ -38,6 +38,8 @@ pub struct Readings<'n> {
     pub watching: (u64, u64),
     /// Snapshots.
     pub saves: SaveFigures,
+    /// New bases of the operation log.
+    pub rewrites: RewriteFigures,
     /// The operation log, where there is one.
     pub log: Option<LogFigures>,
     /// Bytes of the process in memory.
@@ -63,6 +65,7 @@ impl<'n> Readings<'n> {
             tracking: instance.tracking.totals(),
             watching: watching(instance),
             saves: instance.persistence.saves.figures(),
+            rewrites: instance.persistence.rewrites.figures(),
             log: instance.persistence.log.figures(),
             resident_bytes: usage::resident_bytes(),
             peak_bytes,

@@ -27,8 +27,6 @@ macro_rules! metrics {
 const NONE: fn(&Readings<'_>) -> MetricValue = |_| Integer(0);
 /// A time that never was.
 const NEVER: fn(&Readings<'_>) -> MetricValue = |_| Signed(-1);
-/// The outcome of what was never tried, as Redis reports it.
-const OK: fn(&Readings<'_>) -> MetricValue = |_| Text("ok".to_owned());
 
 metrics! {
     Server Text redis_version: "The version of Redis whose behaviour is answered" = |_| Text(REDIS_VERSION.to_owned());
@@ -202,20 +200,24 @@ metrics! {
     Persistence Gauge rdb_last_load_keys_loaded: "Keys of the last snapshot loaded" =
         |r| Integer(r.instance.persistence.loading.keys());
     Persistence Gauge aof_enabled: "Whether writes are logged" = |r| Integer(r.log.is_some().into());
-    Persistence Gauge aof_rewrite_in_progress: "1 while the log of writes is rewritten" = NONE;
-    Persistence Gauge aof_rewrite_scheduled: "1 when that is to follow a snapshot" = NONE;
-    Persistence Gauge aof_last_rewrite_time_sec: "Seconds that the last rewrite took" = NEVER;
-    Persistence Gauge aof_current_rewrite_time_sec: "Seconds that the running rewrite has taken" = NEVER;
-    Persistence Text aof_last_bgrewrite_status: "Outcome of the last rewrite" = OK;
-    Persistence Counter aof_rewrites: "Rewrites" = NONE;
-    Persistence Counter aof_rewrites_consecutive_failures: "Failed rewrites in a row" = NONE;
+    Persistence Gauge aof_rewrite_in_progress: "1 while the log of writes is rewritten" = |r| Integer(r.rewrites.running.into());
+    Persistence Gauge aof_rewrite_scheduled: "1 when that is to follow a snapshot" = |r| Integer(r.rewrites.scheduled.into());
+    Persistence Gauge aof_last_rewrite_time_sec: "Seconds that the last rewrite took" =
+        |r| r.rewrites.last_took_s.map_or(Signed(-1), Integer);
+    Persistence Gauge aof_current_rewrite_time_sec: "Seconds that the running rewrite has taken" =
+        |r| r.rewrites.running_s.map_or(Signed(-1), Integer);
+    Persistence Text aof_last_bgrewrite_status: "Outcome of the last rewrite" =
+        |r| Text(if r.rewrites.failed { "err" } else { "ok" }.to_owned());
+    Persistence Counter aof_rewrites: "Rewrites" = |r| Integer(r.rewrites.count);
+    Persistence Counter aof_rewrites_consecutive_failures: "Failed rewrites in a row" = |r| Integer(r.rewrites.failures.into());
     Persistence Text aof_last_write_status: "Outcome of the last write to the log" =
         |r| Text(if r.log.as_ref().is_some_and(|log| log.last_write_failed) { "err" } else { "ok" }.to_owned());
     Persistence Gauge aof_last_cow_size: "Bytes copied for the last rewrite" = NONE;
     Persistence Gauge aof_current_size: "Bytes of the log of writes, its base included; this and what follows while there is one" =
         |r| of_log(r, |log| log.bytes + r.instance.persistence.log.base_bytes());
-    Persistence Gauge aof_base_size: "Bytes of its base" = |r| of_log(r, |_| r.instance.persistence.log.base_bytes());
-    Persistence Gauge aof_pending_rewrite: "1 when a rewrite is to follow" = |r| of_log(r, |_| 0);
+    Persistence Gauge aof_base_size: "Bytes that it had after its last rewrite, or its base at the start" =
+        |r| of_log(r, |_| r.instance.persistence.log.rewritten_bytes());
+    Persistence Gauge aof_pending_rewrite: "1 when a rewrite is to follow" = |r| of_log(r, |_| r.rewrites.scheduled.into());
     Persistence Gauge aof_buffer_length: "Bytes of writes that are not in its files yet" = |r| of_log(r, |log| log.pending_bytes);
     Persistence Gauge aof_pending_bio_fsync: "1 while something written is not durable" =
         |r| of_log(r, |_| r.instance.persistence.log.is_behind().into());

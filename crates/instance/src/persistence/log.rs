@@ -14,6 +14,8 @@ pub struct OperationLog {
     running: OnceLock<Running>,
     /// Bytes of the base's files.
     base_bytes: AtomicU64,
+    /// Bytes of all when it was rewritten last.
+    rewritten_bytes: AtomicU64,
 }
 
 struct Running {
@@ -111,9 +113,17 @@ impl OperationLog {
         self.running.get().is_some_and(|Running { progress, .. }| progress.durable_epoch() < progress.written_epoch())
     }
 
-    /// The base has files of this many bytes.
+    /// A base of this many bytes counts from now on, and the log behind it. Growth is measured from here.
     pub fn set_base_bytes(&self, bytes: u64) {
         self.base_bytes.store(bytes, Ordering::Relaxed);
+        let behind = self.figures().map_or(0, |figures| figures.bytes);
+        self.rewritten_bytes.store(bytes + behind, Ordering::Relaxed);
+    }
+
+    /// Bytes of the log with its base when that was new; at the start, of the base alone.
+    #[must_use]
+    pub fn rewritten_bytes(&self) -> u64 {
+        self.rewritten_bytes.load(Ordering::Relaxed)
     }
 
     /// Bytes of the base's files.

@@ -2,12 +2,14 @@
 
 mod loading;
 mod log;
+mod rewrites;
 mod saves;
 
 use std::sync::atomic::{AtomicU8, Ordering};
 
 pub use loading::{Loading, LoadingFigures};
 pub use log::{LogSeal, OperationLog};
+pub use rewrites::{RewriteBegun, RewriteFigures, RewriteOutcome, RewriteRuns, Rewrites};
 pub use saves::{Cancelled, Reload, SaveFigures, SaveMeter, SaveOutcome, SaveRefused, SaveTask, Saves};
 
 /// Reasons to refuse commands, one bit each.
@@ -26,6 +28,8 @@ pub struct Persistence {
     pub saves: Saves,
     /// The operation log.
     pub log: OperationLog,
+    /// Its new bases.
+    pub rewrites: Rewrites,
 }
 
 impl Persistence {

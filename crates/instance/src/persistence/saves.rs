@@ -219,10 +219,11 @@ impl Saves {
         }
     }
 
-    /// The task that is to be done now. For the thread that does it, which says by [`Saves::end`] what became of it.
-    pub fn next(&self) -> Option<SaveTask> {
+    /// The task that is to be done now; those of the background wait while `held_back`. For the thread that does it, which says by
+    /// [`Saves::end`] what became of it.
+    pub fn next(&self, held_back: bool) -> Option<SaveTask> {
         let mut state = self.state();
-        let task = state.wanted.take()?;
+        let task = state.wanted.take_if(|task| !held_back || *task != SaveTask::Background)?;
         state.running = Some(Running { task, began_ms: clock::unix_ms(), meter: None, cancelled: false });
         Some(task)
     }
@@ -328,7 +329,7 @@ mod tests {
         let saves = Saves::default();
         assert_eq!((saves.begin(), saves.begin()), (Ok(()), Err(SaveRefused::Running)));
         assert!(saves.figures().in_background);
-        assert_eq!((saves.next(), saves.next()), (Some(SaveTask::Background), None));
+        assert_eq!((saves.next(false), saves.next(false)), (Some(SaveTask::Background), None));
         assert_eq!((saves.run(SaveTask::Foreground), saves.take_up(SaveTask::Background)), (Err(SaveRefused::Running), false));
         saves.end(SaveOutcome::Failed, |unsaved| assert!(unsaved));
         assert!(saves.figures().failed && !saves.figures().in_background && saves.figures().count == 0);
@@ -344,7 +345,7 @@ mod tests {
         let other = Arc::clone(&saves);
         let client = std::thread::spawn(move || other.run(SaveTask::Foreground));
         let task = loop {
-            if let Some(task) = saves.next() {
+            if let Some(task) = saves.next(false) {
                 break task;
             }
             std::thread::yield_now();
@@ -358,8 +359,8 @@ mod tests {
     fn what_is_cancelled_is_no_failure() {
         let saves = Saves::default();
         assert_eq!(saves.cancel(), Cancelled::None);
-        assert_eq!((saves.begin(), saves.cancel(), saves.next()), (Ok(()), Cancelled::Running, None));
-        assert_eq!((saves.begin(), saves.next(), saves.cancel()), (Ok(()), Some(SaveTask::Background), Cancelled::Running));
+        assert_eq!((saves.begin(), saves.cancel(), saves.next(false)), (Ok(()), Cancelled::Running, None));
+        assert_eq!((saves.begin(), saves.next(false), saves.cancel()), (Ok(()), Some(SaveTask::Background), Cancelled::Running));
         saves.end(SaveOutcome::Cancelled, |unsaved| assert!(!unsaved));
         assert!(!saves.figures().failed && saves.figures().count == 0);
     }

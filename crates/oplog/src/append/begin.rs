@@ -77,6 +77,10 @@ impl Appender {
             spares,
         };
         appender.carry_over(&manifest, end)?;
+        // What completes the base was read, and is at other places now where it was carried over.
+        if let Some(base) = appender.manifest.base.as_mut().filter(|base| base.through > end.proven.lsn) {
+            base.through = appender.end.lsn;
+        }
         appender.append_left(left, end)?;
         appender.sync()?;
         appender.directory.replace(&appender.manifest)?;

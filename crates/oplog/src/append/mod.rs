@@ -16,10 +16,10 @@ use almandine_io::{clock, files};
 use self::begin::new_segment;
 pub use self::begin::{Leftover, LogOptions};
 pub use self::group::{Appended, GroupWriter};
-use crate::directory::{Directory, segment_path};
+use crate::directory::{Directory, base_path, segment_path};
 use crate::fault::Fault;
 use crate::group::{BLOCK_BYTES, PART_BYTES_MAX, PartHead};
-use crate::manifest::{BaseEntry, Manifest, RingsEntry};
+use crate::manifest::{BaseEntry, Manifest, RingsEntry, SegmentEntry};
 use crate::segment::Segment;
 use crate::spare::Spares;
 
@@ -137,22 +137,33 @@ impl Appender {
     /// Names a base, and drops the segments before it.
     ///
     /// # Errors
-    /// Of the system, when it is not named; and when the log does not complete it.
+    /// Of the system: then either of both bases may be named, and the files of both stay.
     pub fn name_base(&mut self, base: BaseEntry) -> Result<(), Fault> {
-        debug_assert!(base.through <= self.durable.lsn, "a base is named when the log that completes it is durable");
+        debug_assert!(base.through <= self.durable.lsn, "INV-BASE-1: a base is named when the log that completes it is durable");
         let mut manifest = self.manifest.clone();
         let former = manifest.base.replace(base);
         let dropped: Vec<_> = manifest.segments.extract_if(.., |segment| segment.lsn < base.lsn).collect();
+        step!(NameFirst, (), else self.drop_files(&dropped, former));
         self.directory.replace(&manifest)?;
         self.manifest = manifest;
-        for segment in dropped {
-            self.spares.recycle(&segment_path(self.directory.path(), segment.number))?;
-        }
-        for part in 0..former.map_or(0, |former| former.parts) {
-            let path = crate::directory::base_path(self.directory.path(), former.map_or(0, |former| former.number), part);
-            files::remove(&path).map_err(|error| Fault::io("remove", &path, error))?;
-        }
+        self.drop_files(&dropped, former);
         Ok(())
+    }
+
+    /// Gives files up that the manifest does not name any more. What cannot be removed goes with the next start.
+    fn drop_files(&self, segments: &[SegmentEntry], base: Option<BaseEntry>) {
+        for segment in segments {
+            let _ = self.spares.recycle(&segment_path(self.directory.path(), segment.number));
+        }
+        for (base, part) in base.iter().flat_map(|base| (0..base.parts).map(move |part| (base, part))) {
+            let _ = files::remove(base_path(self.directory.path(), base.number, part));
+        }
+    }
+
+    /// Whether nothing more can be named: it is not known which files the manifest on the disk names.
+    #[must_use]
+    pub fn is_unnamed(&self) -> bool {
+        self.directory.is_broken()
     }
 
     /// Names the rings of this run, or none.

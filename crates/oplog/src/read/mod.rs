@@ -87,7 +87,8 @@ pub(crate) fn read_segments(
     let begin = segments.first().map_or(Place { lsn: from, sum: 0 }, |segment| Place { lsn: segment.lsn, sum: segment.sum });
     let mut reader = Reader {
         manifest,
-        end: LogEnd { place: begin, proven: begin, ..LogEnd::default() },
+        // The base has all before, whose segments are gone.
+        end: LogEnd { place: begin, proven: begin, epoch: manifest.base.map_or(0, |base| base.epoch), ..LogEnd::default() },
         at: begin,
         begin: begin.lsn,
         unproven: VecDeque::new(),

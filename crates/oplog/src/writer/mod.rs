@@ -14,9 +14,9 @@ mod progress;
 mod work;
 
 use std::io;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 
-use almandine_io::sync::channel;
+use almandine_io::sync::{Mutex, channel};
 use almandine_io::thread;
 
 use self::orders::{Order, Orders};
@@ -59,7 +59,7 @@ pub struct Cut {
 pub struct LogWriter {
     progress: Arc<LogProgress>,
     orders: Arc<Orders>,
-    thread: Option<thread::JoinHandle<()>>,
+    thread: Mutex<Option<thread::JoinHandle<()>>>,
 }
 
 impl LogWriter {
@@ -78,7 +78,7 @@ impl LogWriter {
         progress.set_mode(options.mode);
         let work = Work::new(log, source, options.rings_survive, listener, (Arc::clone(&progress), Arc::clone(&orders)));
         let thread = thread::spawn("log", move || work.run())?;
-        Ok(Self { progress, orders, thread: Some(thread) })
+        Ok(Self { progress, orders, thread: Mutex::new(Some(thread)) })
     }
 
     /// What is written and durable.
@@ -123,12 +123,17 @@ impl LogWriter {
     ///
     /// # Errors
     /// Of the system; then the log has its end where recovery finds it.
-    pub fn end(mut self) -> Result<Cut, Fault> {
+    pub fn end(&self) -> Result<Cut, Fault> {
         let ended = self.order(Order::End);
-        if let Some(thread) = self.thread.take() {
+        self.join();
+        ended
+    }
+
+    fn join(&self) {
+        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(thread) = thread {
             let _ = thread.join();
         }
-        ended
     }
 
     fn order(&self, order: impl FnOnce(orders::Reply) -> Order) -> Result<Cut, Fault> {
@@ -141,10 +146,8 @@ impl LogWriter {
 
 impl Drop for LogWriter {
     fn drop(&mut self) {
-        if let Some(thread) = self.thread.take() {
-            self.orders.push(Order::Stop);
-            self.progress.wake();
-            let _ = thread.join();
-        }
+        self.orders.push(Order::Stop);
+        self.progress.wake();
+        self.join();
     }
 }

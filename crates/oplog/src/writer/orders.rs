@@ -20,9 +20,14 @@ pub(super) enum Order {
     Stop,
 }
 
-/// In the order of their coming.
-#[derive(Default)]
-pub(super) struct Orders(Mutex<VecDeque<Order>>);
+/// In the order of their coming; none when the writer has ended.
+pub(super) struct Orders(Mutex<Option<VecDeque<Order>>>);
+
+impl Default for Orders {
+    fn default() -> Self {
+        Self(Mutex::new(Some(VecDeque::new())))
+    }
+}
 
 impl std::fmt::Debug for Orders {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -31,11 +36,19 @@ impl std::fmt::Debug for Orders {
 }
 
 impl Orders {
+    /// One that comes too late is dropped, which ends its answer.
     pub(super) fn push(&self, order: Order) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).push_back(order);
+        if let Some(orders) = &mut *self.0.lock().unwrap_or_else(PoisonError::into_inner) {
+            orders.push_back(order);
+        }
     }
 
     pub(super) fn pop(&self) -> Option<Order> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).pop_front()
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).as_mut()?.pop_front()
+    }
+
+    /// Drops those that wait, and all that come.
+    pub(super) fn close(&self) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 }

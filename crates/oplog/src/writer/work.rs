@@ -59,6 +59,7 @@ impl Work {
         (progress, orders): (Arc<LogProgress>, Arc<Orders>),
     ) -> Self {
         let now = clock::monotonic_ns();
+        progress.count(|figures| figures.bytes = log.bytes());
         Self {
             log: Some(log),
             source,
@@ -82,7 +83,7 @@ impl Work {
         loop {
             while let Some(order) = self.orders.pop() {
                 if self.obey(order) {
-                    return;
+                    return self.orders.close();
                 }
             }
             let now = clock::monotonic_ns();
@@ -265,11 +266,15 @@ impl Work {
             Order::Sync(reply) => answer(reply, self.cut()),
             Order::Rotate(reply) => {
                 let cut = self.cut().and_then(|cut| self.log()?.rotate().map(|place| Cut { place, ..cut }));
+                self.check_names(&cut);
                 answer(reply, cut);
             }
             Order::NameBase(base, reply) => {
-                let named = self.log().and_then(|log| log.name_base(base));
-                answer(reply, named.and_then(|()| self.here()));
+                let named = self.log().and_then(|log| log.name_base(base)).and_then(|()| self.here());
+                self.check_names(&named);
+                let bytes = self.log.as_ref().map_or(0, Appender::bytes);
+                self.progress.count(|figures| figures.bytes = bytes);
+                answer(reply, named);
             }
             Order::Resume(reply) => {
                 self.tries = 0;
@@ -288,6 +293,15 @@ impl Work {
             Order::Stop => return true,
         }
         false
+    }
+
+    /// Where the manifest on the disk may name a segment that begins behind the last group, nothing may be appended to another one.
+    fn check_names(&mut self, done: &Result<Cut, Fault>) {
+        if let Err(fault) = done
+            && self.log.as_ref().is_some_and(Appender::is_unnamed)
+        {
+            self.fail(fault, clock::monotonic_ns());
+        }
     }
 
     fn here(&mut self) -> Result<Cut, Fault> {

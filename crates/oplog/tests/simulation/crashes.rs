@@ -109,24 +109,29 @@ fn with_bases(life: &Life) -> Result<(), Fault> {
     log.end()
 }
 
+fn crash_among_bases(seed: u64, change: u64, kind: CrashKind, left_out: &[Mutant]) -> Result<(), String> {
+    One::enter(seed, left_out, |one| {
+        one.disk.crash_at(change, kind);
+        let life = Life::default();
+        let own = life.clone();
+        if one.run(move || with_bases(&own).unwrap())?.is_some() {
+            one.disk.crash_at(u64::MAX, kind);
+            one.crash(&life, kind);
+        } else {
+            life.crash(kind);
+        }
+        let own = life.clone();
+        one.run(move || go_on(&own)).map(|_| ())
+    })
+}
+
 #[test]
 fn a_crash_while_segments_are_dropped_leaves_the_old_base_or_the_new_one() {
     let changes = changes(with_bases);
     for kind in [CrashKind::Process, CrashKind::Machine] {
-        for (change, seed) in (0..=changes).flat_map(|change| (0..1).map(move |seed| (change, seed))) {
-            One::enter(seed, &[], |one| {
-                one.disk.crash_at(change, kind);
-                let life = Life::default();
-                let own = life.clone();
-                if one.run(move || with_bases(&own).unwrap()).unwrap().is_some() {
-                    one.disk.crash_at(u64::MAX, kind);
-                    one.crash(&life, kind);
-                } else {
-                    life.crash(kind);
-                }
-                let own = life.clone();
-                one.run(move || go_on(&own)).unwrap_or_else(|error| panic!("{kind:?} at {change}, seed {seed}: {error}"));
-            });
+        for change in 0..=changes {
+            crash_among_bases(0, change, kind, &[]).unwrap_or_else(|error| panic!("{kind:?} at {change}: {error}"));
         }
     }
+    notice(Mutant::NameFirst, |seed| crash_among_bases(seed, seed % changes, CrashKind::Machine, &[Mutant::NameFirst]));
 }

@@ -6,13 +6,15 @@ use std::io;
 use crc32c::{crc32c, crc32c_append};
 
 pub(super) const MAGIC: [u8; 8] = *b"ALMDBASE";
-/// The format that is written.
-pub(super) const FORMAT: u16 = 1;
+/// The format that is written. Bases of format 1 have no libraries, and the databases without a number.
+pub(super) const FORMAT: u16 = 2;
 pub(super) const HEAD_BYTES: usize = 64;
 /// Of a block, its sum included.
 pub(super) const BLOCK_HEAD_BYTES: usize = 28;
 /// In place of a block's number of keys: it is the last one.
 pub(super) const LAST: u32 = u32::MAX;
+/// In place of a block's number of keys: its entries are libraries of functions.
+pub(super) const LIBRARIES: u32 = u32::MAX - 1;
 /// Of a database in the last block.
 pub(super) const DATABASE_BYTES: usize = 18;
 
@@ -60,7 +62,8 @@ impl BaseHead {
         head
     }
 
-    pub(super) fn parse(bytes: &[u8; HEAD_BYTES]) -> Result<Self, BaseFault> {
+    /// The head, and the format of what is behind it.
+    pub(super) fn parse(bytes: &[u8; HEAD_BYTES]) -> Result<(Self, u16), BaseFault> {
         let (summed, sum) = bytes.split_at(HEAD_BYTES - 4);
         let u16_at = |at: usize| u16::from_le_bytes([bytes[at], bytes[at + 1]]);
         let u64_at = |at: usize| bytes[at..].first_chunk().map_or(0, |chunk| u64::from_le_bytes(*chunk));
@@ -70,17 +73,19 @@ impl BaseHead {
         if crc32c(summed).to_le_bytes() != *sum {
             return Err(BaseFault::Damaged);
         }
-        if u16_at(8) != FORMAT {
-            return Err(BaseFault::Format(u16_at(8)));
+        let format = u16_at(8);
+        if !(1..=FORMAT).contains(&format) {
+            return Err(BaseFault::Format(format));
         }
         let log = bytes[16..].first_chunk().map_or(0, |chunk| u128::from_le_bytes(*chunk));
-        Ok(Self { log, base: u64_at(32), lsn: u64_at(40), seed: u64_at(48), part: u16_at(10), parts: u16_at(12) })
+        let head = Self { log, base: u64_at(32), lsn: u64_at(40), seed: u64_at(48), part: u16_at(10), parts: u16_at(12) };
+        Ok((head, format))
     }
+}
 
-    /// The sum that the first block's follows.
-    pub(super) fn sum(self) -> u32 {
-        self.to_bytes().last_chunk().map_or(0, |sum| u32::from_le_bytes(*sum))
-    }
+/// The sum of a head, which the first block's follows.
+pub(super) fn sum_of_head(head: &[u8; HEAD_BYTES]) -> u32 {
+    head.last_chunk().map_or(0, |sum| u32::from_le_bytes(*sum))
 }
 
 /// The sum of a block, whose head is without its own.

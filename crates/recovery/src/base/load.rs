@@ -9,7 +9,7 @@ use almandine_keyspace::{Accessor, Body, Effect, HeapValue, Kind, Put, Refusal};
 
 use super::format::{BaseFault, BaseHead};
 use super::read::{BaseItem, BaseReader};
-use super::write::BaseDatabase;
+use super::write::BaseDatabases;
 
 /// Keys of a batch.
 const KEYS_PER_BATCH: usize = 64;
@@ -20,7 +20,9 @@ pub struct LoadedBase {
     /// Keys.
     pub keys: u64,
     /// Databases, as some moment of the walk found them; those that were flushed since then have what they had before.
-    pub databases: Vec<BaseDatabase>,
+    pub databases: BaseDatabases,
+    /// The texts of libraries of functions.
+    pub libraries: Vec<Vec<u8>>,
 }
 
 /// A value that comes in parts.
@@ -39,9 +41,9 @@ struct Pending {
     value: Large,
 }
 
-/// Loads the keys of a file into the databases that `contents` names by what they consisted of, and tells the number of each to
-/// `told`, with its contents. Keys of contents that no database has are told and left out. Outside of a batch; nothing expires
-/// meanwhile.
+/// Loads the keys of a file into the databases that `contents` names by what they consisted of. Of keys that may have effects of
+/// the log that redo does again, `told` learns the contents and the number. Keys of contents that no database has are left out.
+/// Outside of a batch; nothing expires meanwhile.
 ///
 /// # Errors
 /// When the file is damaged, cut off or not the one that `expected` says, or the store is full.
@@ -60,6 +62,7 @@ pub fn load<R: Read>(
     let (mut loaded, mut pending, mut batch) = (LoadedBase::default(), None::<Pending>, 0);
     accessor.begin_batch(0);
     let outcome = loop {
+        let floor = reader.passed().1;
         let item = match reader.read_item() {
             Ok(Some(item)) => item,
             Ok(None) if pending.is_some() => break Err(BaseFault::Damaged),
@@ -68,7 +71,9 @@ pub fn load<R: Read>(
         };
         let put = match (item, pending.take()) {
             (BaseItem::Key { contents: of, number, key, kind, put, value: Some(value) }, None) => {
-                told(of, key, number);
+                if number > floor {
+                    told(of, key, number);
+                }
                 set(accessor, contents.get(&of), key, &Effect::Set { kind, value: Body::Bytes(value), put })
             }
             (BaseItem::Key { contents, number, key, kind, put, value: None }, None) => {
@@ -88,7 +93,9 @@ pub fn load<R: Read>(
                     Some(true) => {}
                     None => break Err(BaseFault::Damaged),
                 }
-                told(of.contents, &of.key, of.number);
+                if of.number > floor {
+                    told(of.contents, &of.key, of.number);
+                }
                 let value = match of.value {
                     Large::String(bytes) => HeapValue::string(bytes),
                     Large::Object(object) => HeapValue::object(object),
@@ -96,6 +103,10 @@ pub fn load<R: Read>(
                 let value = Arc::new(value);
                 let effect = Effect::Set { kind: of.kind, value: Body::Shared(&value), put: of.put };
                 set(accessor, contents.get(&of.contents), &of.key, &effect)
+            }
+            (BaseItem::Library(text), None) => {
+                loaded.libraries.push(text.to_vec());
+                continue;
             }
             _ => break Err(BaseFault::Damaged),
         };
@@ -112,7 +123,7 @@ pub fn load<R: Read>(
     };
     accessor.end_batch();
     outcome?;
-    loaded.databases = reader.databases().map(<[BaseDatabase]>::to_vec).unwrap_or_default();
+    loaded.databases = reader.databases().cloned().unwrap_or_default();
     Ok(loaded)
 }
 

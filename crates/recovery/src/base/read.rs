@@ -5,10 +5,10 @@ use std::io::Read;
 use almandine_keyspace::{Kind, Put};
 
 use super::format::{
-    BLOCK_HEAD_BYTES, BaseFault, BaseHead, DATABASE_BYTES, EDITED, ETAG, EXPIRY, HEAD_BYTES, KIND, LAST, PART, PARTS, sum,
-    take_number,
+    BLOCK_HEAD_BYTES, BaseFault, BaseHead, DATABASE_BYTES, EDITED, ETAG, EXPIRY, HEAD_BYTES, KIND, LAST, LIBRARIES, PART, PARTS,
+    sum, sum_of_head, take_number,
 };
-use super::write::BaseDatabase;
+use super::write::{BaseDatabase, BaseDatabases};
 
 /// Something in a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,20 +35,25 @@ pub enum BaseItem<'b> {
         /// Whether it is the last one.
         last: bool,
     },
+    /// The text of a library of functions.
+    Library(&'b [u8]),
 }
 
 /// Reads a file of a base.
 pub struct BaseReader<R> {
     input: R,
     head: BaseHead,
+    format: u16,
     sum: u32,
     block: Vec<u8>,
+    /// Whether the block is one of libraries.
+    has_libraries: bool,
     /// How much of the block was read.
     at: usize,
     position: u64,
     floor: u64,
     keys: u64,
-    databases: Option<Vec<BaseDatabase>>,
+    databases: Option<BaseDatabases>,
 }
 
 impl<R: Read> BaseReader<R> {
@@ -59,9 +64,10 @@ impl<R: Read> BaseReader<R> {
     pub fn open(mut input: R) -> Result<Self, BaseFault> {
         let mut bytes = [0; HEAD_BYTES];
         input.read_exact(&mut bytes)?;
-        let head = BaseHead::parse(&bytes)?;
-        let sum = head.sum();
-        Ok(Self { input, head, sum, block: Vec::new(), at: 0, position: 0, floor: 0, keys: 0, databases: None })
+        let (head, format) = BaseHead::parse(&bytes)?;
+        let sum = sum_of_head(&bytes);
+        let block = Vec::new();
+        Ok(Self { input, head, format, sum, block, has_libraries: false, at: 0, position: 0, floor: 0, keys: 0, databases: None })
     }
 
     /// What the file says of itself.
@@ -69,14 +75,14 @@ impl<R: Read> BaseReader<R> {
         self.head
     }
 
-    /// How far the walk was behind the block of the last item, and what numbers of effects that its keys do not have are above.
+    /// How far the walk was behind the block of the last item, and what the numbers of all effects are above that redo does again.
     pub fn passed(&self) -> (u64, u64) {
         (self.position, self.floor)
     }
 
     /// The databases, when all items were read.
-    pub fn databases(&self) -> Option<&[BaseDatabase]> {
-        self.databases.as_deref()
+    pub fn databases(&self) -> Option<&BaseDatabases> {
+        self.databases.as_ref()
     }
 
     /// The next item; None: the file has ended as it should.
@@ -92,7 +98,8 @@ impl<R: Read> BaseReader<R> {
         }
         let block = &self.block[self.at..];
         let mut rest = block;
-        let item = take_item(&mut rest).ok_or(BaseFault::Damaged)?;
+        let item = if self.has_libraries { take_bytes(&mut rest).map(BaseItem::Library) } else { take_item(&mut rest) };
+        let item = item.ok_or(BaseFault::Damaged)?;
         self.at += block.len() - rest.len();
         self.keys += u64::from(matches!(item, BaseItem::Key { .. }));
         Ok(Some(item))
@@ -115,22 +122,29 @@ impl<R: Read> BaseReader<R> {
         if self.sum.to_le_bytes() != *expected {
             return Err(BaseFault::Damaged);
         }
+        self.has_libraries = keys == LIBRARIES && self.format > 1;
         if keys != LAST {
-            (self.position, self.floor) = (u64_at(8), u64_at(16));
+            if !self.has_libraries {
+                (self.position, self.floor) = (u64_at(8), u64_at(16));
+            }
             return if self.block.is_empty() { Err(BaseFault::Damaged) } else { Ok(()) };
         }
-        let databases = self.block.chunks_exact(DATABASE_BYTES).map(|bytes| BaseDatabase {
+        let (number, all) =
+            if self.format > 1 { self.block.split_at_checked(8).ok_or(BaseFault::Damaged)? } else { self.block.split_at(0) };
+        let number = number.first_chunk().map_or(0, |chunk| u64::from_le_bytes(*chunk));
+        let databases = all.chunks_exact(DATABASE_BYTES).map(|bytes| BaseDatabase {
             db: u16::from_le_bytes([bytes[0], bytes[1]]),
             contents: bytes[2..].first_chunk().map_or(0, |chunk| u64::from_le_bytes(*chunk)),
             keys: bytes[10..].first_chunk().map_or(0, |chunk| u64::from_le_bytes(*chunk)),
         });
         let databases: Vec<BaseDatabase> = databases.collect();
         let more = self.input.read(&mut [0])?;
-        if u64_at(8) != self.keys || u64_at(16) != databases.len() as u64 || more != 0 {
+        let is_whole = all.len() == databases.len() * DATABASE_BYTES;
+        if u64_at(8) != self.keys || u64_at(16) != databases.len() as u64 || more != 0 || !is_whole {
             return Err(BaseFault::Damaged);
         }
         self.block.clear();
-        self.databases = Some(databases);
+        self.databases = Some(BaseDatabases { number, all: databases });
         Ok(())
     }
 }

@@ -17,13 +17,18 @@ fn key<'d>(key: &'d [u8], kind: Kind, value: &'d [u8], put: Put) -> DumpedKey<'d
     DumpedKey { contents: 0x1_0002, key, number: 300, kind, value: Body::Bytes(value), put }
 }
 
+fn databases() -> BaseDatabases {
+    BaseDatabases { number: 0x77, all: vec![BaseDatabase { db: 3, contents: 0x1_0002, keys: 2 }] }
+}
+
 fn small() -> Vec<u8> {
     let mut writer = BaseWriter::new(Vec::new(), HEAD).unwrap();
     writer.key(&key(b"key", Kind::String, b"value", Put::default())).unwrap();
     let put = Put { expiry_ms: Some(1_000), etag: Some(9), edited: true };
     writer.key(&key(b"", Kind::List, b"packed", put)).unwrap();
     writer.passed(1 << 63, 5);
-    writer.finish(&[BaseDatabase { db: 3, contents: 0x1_0002, keys: 2 }]).unwrap()
+    writer.libraries([&b"#!lua name=l"[..]].into_iter()).unwrap();
+    writer.finish(&databases()).unwrap()
 }
 
 /// The bytes of the format, which later versions must be able to read.
@@ -34,18 +39,31 @@ fn golden_bytes() {
     assert_eq!(text, GOLDEN);
 }
 
-const GOLDEN: &str = "414c4d444241534501000000010000000e0f000000000000000000000000000007000000000000000020000000000000ed5e\
+/// A file of format 1: it has no libraries, and no number of its databases.
+#[test]
+fn the_first_format_is_read() {
+    let bytes: Vec<u8> = (0..FIRST.len() / 2).map(|at| u8::from_str_radix(&FIRST[2 * at..2 * at + 2], 16).unwrap()).collect();
+    assert_eq!(items(&bytes).unwrap(), (2, BaseDatabases { number: 0, ..databases() }));
+}
+
+const FIRST: &str = "414c4d444241534501000000010000000e0f000000000000000000000000000007000000000000000020000000000000ed5e\
     00000000000000000000a0d5e7f12e0000000200000000000000000000800500000000000000a18c502f00828004ac02036b\
     65790576616c756571828004ac0200e8030000000000000900000000000000067061636b656412000000ffffffff02000000\
     0000000001000000000000003576adcf030002000100000000000200000000000000";
 
-fn items(file: &[u8]) -> Result<(u64, Vec<BaseDatabase>), BaseFault> {
+const GOLDEN: &str = "414c4d444241534502000000010000000e0f000000000000000000000000000007000000000000000020000000000000ed5e\
+    00000000000000000000afbeb8182e00000002000000000000000000008005000000000000007e3b15ad00828004ac02036b\
+    65790576616c756571828004ac0200e8030000000000000900000000000000067061636b65640d000000feffffff00000000\
+    000000000000000000000000e9ade3b10c23216c7561206e616d653d6c1a000000ffffffff02000000000000000100000000\
+    00000092af34297700000000000000030002000100000000000200000000000000";
+
+fn items(file: &[u8]) -> Result<(u64, BaseDatabases), BaseFault> {
     let mut reader = BaseReader::open(file)?;
     let mut items = 0;
     while reader.read_item()?.is_some() {
         items += 1;
     }
-    Ok((items, reader.databases().unwrap_or_default().to_vec()))
+    Ok((items, reader.databases().cloned().unwrap_or_default()))
 }
 
 #[test]
@@ -60,8 +78,9 @@ fn what_was_written_is_read() {
     let second = common(&b""[..], Kind::List, put, &b"packed"[..]);
     assert_eq!(reader.read_item().unwrap(), Some(second));
     assert_eq!((reader.passed(), reader.databases()), ((1 << 63, 5), None));
+    assert_eq!(reader.read_item().unwrap(), Some(BaseItem::Library(b"#!lua name=l")));
     assert_eq!(reader.read_item().unwrap(), None);
-    assert_eq!(reader.databases(), Some(&[BaseDatabase { db: 3, contents: 0x1_0002, keys: 2 }][..]));
+    assert_eq!((reader.passed(), reader.databases()), ((1 << 63, 5), Some(&databases())));
 }
 
 #[test]
@@ -77,7 +96,7 @@ fn each_flipped_byte_and_each_prefix_is_refused() {
     }
     let longer = [&file[..], b"x"].concat();
     assert!(matches!(items(&longer), Err(BaseFault::Damaged)));
-    assert_eq!(items(&file).unwrap().0, 2);
+    assert_eq!(items(&file).unwrap().0, 3);
 }
 
 fn keyspace(seed: u64) -> Arc<Keyspace> {
@@ -95,7 +114,7 @@ fn file_of(accessor: &mut Accessor) -> (Vec<u8>, u64) {
         })
         .unwrap()
     {}
-    (writer.finish(&[]).unwrap(), contents)
+    (writer.finish(&BaseDatabases::default()).unwrap(), contents)
 }
 
 /// Values of all sizes come back in a process whose hashes are others, expired ones too.
@@ -126,7 +145,7 @@ fn a_base_is_loaded() {
     let databases = BTreeMap::from([(contents, 5)]);
     let mut told = 0;
     let loaded = load(&file[..], HEAD, &mut other, &databases, |_, _, _| told += 1).unwrap();
-    assert_eq!((loaded.keys, told, to.dbsize(5)), (2002, 2002, 2002));
+    assert_eq!((loaded.keys, told, to.dbsize(5)), (2002, 0, 2002), "no key has a number above the floor");
     other.begin_batch(0);
     let mut reader = other.reader(5);
     for number in 0..2000usize {
@@ -173,25 +192,23 @@ fn a_base_is_a_file_in_parts() {
     for part in 0..4 {
         let head = BaseHead { part, parts: 4, ..HEAD };
         let path = directory.join(format!("base.{part}"));
-        let mut floor = 0;
-        let asked = || {
-            floor += 1;
-            floor
-        };
-        keys += dump(&mut accessor, &path, head, &SaveProgress::default(), asked).unwrap();
+        let part = Dump { head, floor: 9, libraries: &|| vec![b"text".to_vec()] };
+        keys += dump(&mut accessor, &path, &part, &SaveProgress::default()).unwrap();
         let file = std::fs::read(&path).unwrap();
         let mut reader = BaseReader::open(&file[..]).unwrap();
         while reader.read_item().unwrap().is_some() {}
-        let end = (u64::from(part) + 1) << 62;
-        assert_eq!(reader.passed(), (if part == 3 { 0 } else { end }, 1), "the least floor of the block");
+        let end = (u64::from(head.part) + 1) << 62;
+        assert_eq!(reader.passed(), (if head.part == 3 { 0 } else { end }, 9));
         let databases: BTreeMap<u64, u16> =
-            reader.databases().unwrap().iter().map(|database| (database.contents, database.db)).collect();
-        load(&file[..], head, &mut other, &databases, |_, _, _| ()).unwrap();
+            reader.databases().unwrap().all.iter().map(|database| (database.contents, database.db)).collect();
+        let loaded = load(&file[..], head, &mut other, &databases, |_, _, _| ()).unwrap();
+        assert_eq!(loaded.libraries.len(), usize::from(head.part == 3), "the last part has the libraries");
     }
     assert_eq!((keys, to.dbsize(0), to.dbsize(1)), (3000, 1500, 1500));
     let cancelled = SaveProgress::default();
     cancelled.cancel();
-    let ended = dump(&mut accessor, &directory.join("none"), HEAD, &cancelled, || 0);
+    let part = Dump { head: HEAD, floor: 0, libraries: &Vec::new };
+    let ended = dump(&mut accessor, &directory.join("none"), &part, &cancelled);
     assert!(matches!(ended, Err(SaveError::Cancelled)));
     assert_eq!(std::fs::read_dir(&directory).unwrap().count(), 4);
     std::fs::remove_dir_all(&directory).unwrap();

@@ -5,7 +5,9 @@ use std::io::{self, Write};
 use almandine_base::object::ImageCursor;
 use almandine_keyspace::{Body, DumpedKey, Missing};
 
-use super::format::{BLOCK_HEAD_BYTES, BaseHead, EDITED, ETAG, EXPIRY, LAST, PART, PARTS, push_number, sum};
+use super::format::{
+    BLOCK_HEAD_BYTES, BaseHead, EDITED, ETAG, EXPIRY, LAST, LIBRARIES, PART, PARTS, push_number, sum, sum_of_head,
+};
 
 /// Bytes of entries from which on a block ends.
 const BLOCK_BYTES: usize = 256 << 10;
@@ -21,6 +23,15 @@ pub struct BaseDatabase {
     pub contents: u64,
     /// Keys, about.
     pub keys: u64,
+}
+
+/// All databases, as one moment of the walk found them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct BaseDatabases {
+    /// The number of the last unit that had changed what they consist of.
+    pub number: u64,
+    /// Each of them.
+    pub all: Vec<BaseDatabase>,
 }
 
 /// Writes a file of a base.
@@ -46,7 +57,7 @@ impl<W: Write> BaseWriter<W> {
     pub fn new(mut out: W, head: BaseHead) -> io::Result<Self> {
         let bytes = head.to_bytes();
         out.write_all(&bytes)?;
-        let (bytes, sum, entries) = (bytes.len() as u64, head.sum(), Vec::with_capacity(2 * BLOCK_BYTES));
+        let (bytes, sum, entries) = (bytes.len() as u64, sum_of_head(&bytes), Vec::with_capacity(2 * BLOCK_BYTES));
         Ok(Self { out, entries, keys: 0, all_keys: 0, sum, bytes, position: 0, floor: None, last_floor: 0 })
     }
 
@@ -96,25 +107,40 @@ impl<W: Write> BaseWriter<W> {
         self.end_block(BLOCK_BYTES)
     }
 
-    /// Says that all keys up to a position of the walk have been written, and that those since the last such call have all effects
-    /// with numbers up to `floor`.
+    /// Says that all keys up to a position of the walk have been written, and that redo does again only what is numbered above
+    /// `floor`.
     pub fn passed(&mut self, position: u64, floor: u64) {
         self.position = position;
         self.floor = Some(self.floor.map_or(floor, |before| before.min(floor)));
+    }
+
+    /// Writes libraries of functions: all that there are at a moment of the walk.
+    ///
+    /// # Errors
+    /// As `out` reports them.
+    pub fn libraries<'l>(&mut self, texts: impl Iterator<Item = &'l [u8]>) -> io::Result<()> {
+        self.end_block(0)?;
+        for text in texts {
+            push_number(text.len() as u64, &mut self.entries);
+            self.entries.extend_from_slice(text);
+            self.block(LIBRARIES, 0, 0)?;
+        }
+        Ok(())
     }
 
     /// Ends the file and returns where it went. Nothing is made durable.
     ///
     /// # Errors
     /// As `out` reports them.
-    pub fn finish(mut self, databases: &[BaseDatabase]) -> io::Result<W> {
+    pub fn finish(mut self, databases: &BaseDatabases) -> io::Result<W> {
         self.end_block(0)?;
-        for database in databases {
+        self.entries.extend_from_slice(&databases.number.to_le_bytes());
+        for database in &databases.all {
             self.entries.extend_from_slice(&database.db.to_le_bytes());
             self.entries.extend_from_slice(&database.contents.to_le_bytes());
             self.entries.extend_from_slice(&database.keys.to_le_bytes());
         }
-        self.block(LAST, self.all_keys, databases.len() as u64)?;
+        self.block(LAST, self.all_keys, databases.all.len() as u64)?;
         self.out.flush()?;
         Ok(self.out)
     }

@@ -10,6 +10,7 @@
 use std::collections::HashMap;
 use std::fmt;
 
+use almandine_base::step;
 use almandine_keyspace::{Accessor, Refusal};
 use almandine_oplog::append::Leftover;
 use almandine_oplog::entry::entries;
@@ -17,8 +18,13 @@ use almandine_oplog::group::LogSlice;
 use almandine_oplog::read::{LogEnd, LogGroup};
 use almandine_oplog::{LogEntry, Operation, UnitHead, epoch_of};
 
+use crate::base::BaseDatabases;
+
 /// Entries of a batch.
 const ENTRIES_PER_BATCH: usize = 64;
+
+/// The contents of a database that the log does not know: no entry names them.
+const UNNAMED: u64 = u64::MAX;
 
 /// See the module.
 #[derive(Debug)]
@@ -27,7 +33,9 @@ pub struct Redo {
     databases: Vec<u64>,
     /// The greatest contents that were named.
     last_contents: u64,
-    /// Of keys that a base has: the number of the last unit that is in it.
+    /// The number of the last unit that is in `databases` already.
+    mapped: u64,
+    /// Of keys that a base has: the number of the last unit that is in it. Empty behind the base's end.
     based: HashMap<(u64, Box<[u8]>), u64>,
     /// The greatest epoch in which an edit may lack its key, because the base was being made.
     lacking_through: u64,
@@ -89,7 +97,29 @@ impl Redo {
     #[must_use]
     pub fn new(databases: Vec<u64>) -> Self {
         let last_contents = databases.iter().copied().max().unwrap_or(0);
-        Self { databases, last_contents, based: HashMap::new(), lacking_through: 0, epoch: 0, batch: 0, done: Redone::default() }
+        let (mapped, lacking_through, epoch) = (0, 0, 0);
+        Self { databases, last_contents, mapped, based: HashMap::new(), lacking_through, epoch, batch: 0, done: Redone::default() }
+    }
+
+    /// Begins with what a base says of databases: `databases.all` in their order, and further ones that it does not have, which
+    /// stay empty ([`Redo::settle`]).
+    #[must_use]
+    pub fn of_base(databases: &BaseDatabases, further: usize) -> Self {
+        let mut redo = Self::new(databases.all.iter().map(|database| database.contents).collect());
+        redo.mapped = databases.number;
+        redo.databases.resize(redo.databases.len() + further, UNNAMED);
+        redo
+    }
+
+    /// Behind all units: gives contents of their own to databases that the log does not know. Whether there are some.
+    pub fn settle(&mut self) -> bool {
+        let mut any = false;
+        for contents in self.databases.iter_mut().filter(|contents| **contents == UNNAMED) {
+            self.last_contents += 1;
+            *contents = self.last_contents;
+            any = true;
+        }
+        any
     }
 
     /// The base has a key, with what was done to it by units up to a number. Of two copies of a key the greater number counts.
@@ -163,10 +193,14 @@ impl Redo {
     }
 
     fn unit(&mut self, accessor: &mut Accessor, number: u64, unit: &[u8]) -> Result<(), RedoFault> {
+        if epoch_of(number) > self.lacking_through && !self.based.is_empty() {
+            // The base has nothing of this unit or a later one.
+            self.based = HashMap::new();
+        }
         for entry in entries(unit) {
             let entry = entry.map_err(|_| RedoFault::Unknown { number })?;
             let is_done = match entry.operation {
-                Operation::Database(db) => self.database(accessor, db, entry.contents)?,
+                Operation::Database(db) => self.database(accessor, db, (entry.contents, number))?,
                 // Its key is not known: what it was is in no base and no entry behind this.
                 Operation::Lost => false,
                 _ => self.key(accessor, number, &entry)?,
@@ -179,11 +213,12 @@ impl Redo {
     }
 
     /// A database consists of other contents: of those of another database, which it gives its own, or of new ones.
-    fn database(&mut self, accessor: &mut Accessor, db: u16, contents: u64) -> Result<bool, RedoFault> {
+    fn database(&mut self, accessor: &mut Accessor, db: u16, (contents, number): (u64, u64)) -> Result<bool, RedoFault> {
         let at = usize::from(db);
         let Some(&before) = self.databases.get(at) else { return Err(RedoFault::NoDatabase(db)) };
         self.last_contents = self.last_contents.max(contents);
-        if before == contents {
+        // Emptied again it would lose what the base has of its later contents.
+        if before == contents || number <= step!(SkipMapped, self.mapped, else 0) {
             return Ok(false);
         }
         match self.databases.iter().position(|&other| other == contents) {
@@ -202,11 +237,12 @@ impl Redo {
     fn key(&mut self, accessor: &mut Accessor, number: u64, entry: &LogEntry<'_>) -> Result<bool, RedoFault> {
         self.last_contents = self.last_contents.max(entry.contents);
         let Some(db) = self.databases.iter().position(|&contents| contents == entry.contents) else { return Ok(false) };
-        let is_in_base = !self.based.is_empty()
-            && self.based.get(&(entry.contents, entry.key.into()) as &(u64, Box<[u8]>)).is_some_and(|&copied| number <= copied);
-        if is_in_base {
+        let copied = if self.based.is_empty() { None } else { self.based.get(&(entry.contents, entry.key.into())) };
+        if copied.is_some_and(|&copied| number <= copied) {
             return Ok(false);
         }
+        // Made before the base met it and gone by then: what it lacks goes with its removal.
+        let may_lack = copied.is_none() && epoch_of(number) <= self.lacking_through;
         self.batch += 1;
         if self.batch.is_multiple_of(ENTRIES_PER_BATCH) {
             accessor.end_batch();
@@ -214,7 +250,7 @@ impl Redo {
         }
         match accessor.writer(u16::try_from(db).unwrap_or(u16::MAX)).redo(entry) {
             Ok(()) => Ok(true),
-            Err(_) if epoch_of(number) <= self.lacking_through => Ok(false),
+            Err(Refusal::WrongKind) if may_lack => Ok(false),
             Err(refusal) => Err(RedoFault::Refused { number, key: entry.key.to_vec(), refusal }),
         }
     }

@@ -4,14 +4,17 @@ mod base;
 mod found;
 mod listener;
 mod recover;
+mod rewriter;
 mod rings;
+mod running;
 
 use almandine_config::{SetError, Settings};
 use almandine_instance::Instance;
-use almandine_oplog::writer::LogWriter;
 
 pub(crate) use found::{Found, find, mode};
 pub(crate) use recover::recover;
+pub(crate) use rewriter::{Rewriter, start};
+pub(crate) use running::{LogSlot, RunningLog};
 
 /// What cannot be followed of the settings.
 pub(crate) fn check(settings: &Settings) -> Result<(), String> {
@@ -34,10 +37,10 @@ pub(crate) fn check_change(settings: &Settings, has_log: bool) -> Result<(), Set
 }
 
 /// Ends the log: all that was done is durable. No client does anything any more.
-pub(crate) fn end(instance: &Instance, log: LogWriter) {
+pub(crate) fn end(instance: &Instance, log: &RunningLog) {
     // What the store still removes by itself is removed by the next run, too.
     let _ = instance.keyspace.log().turn(false);
-    match log.end() {
+    match log.writer.end() {
         Ok(_) => {
             tracing::info!("The log is written and ended");
             if let Some(rings) = instance.keyspace.log().rings()

@@ -15,9 +15,11 @@ use almandine_oplog::read::{LogEnd, read};
 use almandine_oplog::remains::Remains;
 use almandine_oplog::writer::{LogProgress, LogWriter, WriterOptions};
 use almandine_recovery::redo::{Redo, RedoFault};
+use almandine_recovery::save::SaveProgress;
 
 use super::found::{Found, mode};
 use super::listener::Listener;
+use super::running::RunningLog;
 use super::{base, rings};
 use crate::redis_files;
 use crate::snapshots::load;
@@ -30,7 +32,7 @@ use crate::snapshots::load;
 ///
 /// # Errors
 /// When something is missing or damaged: the server does not start then, for it would serve less than there is.
-pub(crate) fn recover(instance: &Arc<Instance>, table: &'static Table, mut found: Found) -> io::Result<Option<LogWriter>> {
+pub(crate) fn recover(instance: &Arc<Instance>, table: &'static Table, mut found: Found) -> io::Result<Option<RunningLog>> {
     let began_ns = clock::monotonic_ns();
     let keyspace = &instance.keyspace;
     // What the store removes before the log is on would be in no log: nothing is evicted, and nothing expires.
@@ -54,14 +56,19 @@ pub(crate) fn recover(instance: &Arc<Instance>, table: &'static Table, mut found
         tracing::warn!("The log's last write was not whole: {bytes} bytes from byte {at} of its last segment on are left out");
     }
     drop(accessor);
+    let is_wider = redo.settle();
     let log = begin_run(instance, found, &end, &redo, (remains, boot))?;
+    if is_wider {
+        // What further databases consist of has to be in the base before anything of theirs is in the log.
+        base::renew(instance, &log, &SaveProgress::default()).map_err(io::Error::other)?;
+    }
     let elapsed_s = (clock::monotonic_ns() - began_ns) / 1_000_000;
     let units = redo.done().units;
     tracing::info!("DB loaded from append only file: {}.{:03} seconds, {units} units", elapsed_s / 1000, elapsed_s % 1000);
     Ok(Some(log))
 }
 
-fn session(instance: &Instance) -> io::Result<Accessor> {
+pub(super) fn session(instance: &Instance) -> io::Result<Accessor> {
     instance.keyspace.accessor().ok_or_else(|| io::Error::other("the store has no session left to recover the log"))
 }
 
@@ -127,7 +134,7 @@ fn begin_run(
     end: &LogEnd,
     redo: &Redo,
     (remains, boot): (Remains, u128),
-) -> io::Result<LogWriter> {
+) -> io::Result<RunningLog> {
     let keyspace = &instance.keyspace;
     let settings = &instance.config.snapshot().settings;
     let Found { directory, manifest, .. } = found;
@@ -159,7 +166,10 @@ fn begin_run(
     }
     let options = WriterOptions { mode: mode(settings), rings_survive: place.is_some() };
     let listener = Box::new(Listener { instance: Arc::clone(instance), progress: Arc::clone(&progress) });
-    let log = LogWriter::start(log, Box::new(source), options, listener, Arc::clone(&progress))?;
+    let (directory, id) = (log.directory().to_owned(), log.manifest().id);
+    let last_base = log.manifest().base.map_or(0, |base| base.number).into();
+    let writer = LogWriter::start(log, Box::new(source), options, listener, Arc::clone(&progress))?;
+    let log = RunningLog { writer, directory, id, last_base };
     keyspace.log().turn(true)?;
     instance.persistence.log.begin(progress, made, keyspace.log().order());
     let keys = (0..keyspace.databases()).filter_map(|db| u16::try_from(db).ok()).map(|db| keyspace.dbsize(db)).sum();

@@ -48,7 +48,7 @@ pub(crate) fn start(instance: Arc<Instance>, host: Arc<dyn Host>) -> io::Result<
         while !instance.shutdown.requested() {
             if let Some(request) = instance.shutdown.pending() {
                 end(&instance, &*host, request);
-            } else if let Some(task) = instance.persistence.saves.next() {
+            } else if let Some(task) = instance.persistence.saves.next(instance.persistence.rewrites.is_running()) {
                 perform(&instance, &*host, task);
             } else if is_due(&instance) && instance.persistence.saves.take_up(SaveTask::Background) {
                 perform(&instance, &*host, SaveTask::Background);
@@ -57,7 +57,7 @@ pub(crate) fn start(instance: Arc<Instance>, host: Arc<dyn Host>) -> io::Result<
             }
         }
         // A client that waits for a snapshot is told that there is none.
-        while instance.persistence.saves.next().is_some() {
+        while instance.persistence.saves.next(false).is_some() {
             instance.persistence.end_save(SaveOutcome::Failed);
         }
     })?;
@@ -68,7 +68,7 @@ pub(crate) fn start(instance: Arc<Instance>, host: Arc<dyn Host>) -> io::Result<
 fn is_due(instance: &Instance) -> bool {
     let snapshot = instance.config.snapshot();
     let points = &snapshot.settings.persistence.save_points;
-    if points.is_empty() || instance.persistence.is_loading() {
+    if points.is_empty() || instance.persistence.is_loading() || instance.persistence.rewrites.is_running() {
         return false;
     }
     let (figures, now_s) = (instance.persistence.saves.figures(), clock::unix_ms() / 1000);

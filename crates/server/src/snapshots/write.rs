@@ -9,27 +9,10 @@ use almandine_instance::{Instance, REDIS_VERSION, SaveMeter, SaveOutcome};
 use almandine_io::clock;
 use almandine_keyspace::Keyspace;
 use almandine_rdb::file::WriteVersion;
-use almandine_recovery::save::{SaveError, SaveOptions, SaveProgress, SnapshotFile};
+use almandine_recovery::save::{SaveError, SaveOptions, SnapshotFile};
 
+use crate::meter::Meter;
 use crate::node::Host;
-
-/// How far a snapshot is, for INFO, and its end before it is done.
-struct Meter(SaveProgress);
-
-impl SaveMeter for Meter {
-    fn keys(&self) -> u64 {
-        self.0.keys()
-    }
-
-    #[expect(clippy::cast_precision_loss, reason = "two decimals are shown")]
-    fn share(&self) -> f64 {
-        self.0.millionths() as f64 / 1e6
-    }
-
-    fn cancel(&self) {
-        self.0.cancel();
-    }
-}
 
 /// Where the snapshot is.
 pub(super) fn path(instance: &Instance, host: &dyn Host) -> PathBuf {
@@ -56,7 +39,7 @@ pub(super) fn write(instance: &Instance, host: &dyn Host) -> SaveOutcome {
         functions: instance.scripts.libraries.all().into_iter().map(|(_, library)| library.code.to_vec()).collect(),
         ..SaveOptions::default()
     };
-    let meter = Arc::new(Meter(SaveProgress::default()));
+    let meter = Arc::new(Meter::default());
     meter.0.key_delay_us.store(u64::try_from(persistence.key_save_delay_us).unwrap_or(0), Relaxed);
     instance.persistence.saves.meter(keys(&instance.keyspace), Arc::clone(&meter) as Arc<dyn SaveMeter>);
     let Some(mut accessor) = instance.keyspace.accessor() else {

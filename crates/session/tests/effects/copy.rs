@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use almandine_keyspace::{Accessor, DumpedKey, Dumping, Keyspace, Options};
 use almandine_oplog::{LogEntry, Operation, entry::entries};
-use almandine_recovery::base::{BaseHead, BaseWriter, load};
+use almandine_recovery::base::{BaseDatabases, BaseHead, BaseWriter, load};
 use almandine_testkit::random::Random;
 
 use crate::kept::{Kept, Owned};
@@ -135,7 +135,7 @@ pub(crate) fn copy_base(rig: &Rig, copy: &mut Copy, mut rest: impl FnMut()) {
                 break;
             }
         }
-        let file = file.finish(&[]).unwrap();
+        let file = file.finish(&BaseDatabases::default()).unwrap();
         let copied = &mut copy.copied;
         load(&file[..], head, &mut copy.accessor, &contents, |contents, key, number| {
             // A key may be there twice: the later one counts, which the walk cannot meet here.

@@ -10,10 +10,11 @@ mod commands;
 mod journal;
 mod state;
 
+use std::net::SocketAddr;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use crate::{Program, Random, Server};
+use crate::{Client, Program, Random, Server, mutants};
 
 pub use check::Check;
 pub use commands::{Command, Generator};
@@ -24,8 +25,12 @@ pub use journal::Journal;
 pub struct Plan<'p> {
     /// Which server.
     pub program: &'p Program,
+    /// The step that it leaves out, of [`Program::Mutants`].
+    pub mutant: Option<&'p str>,
     /// Its flags; they make it durable.
     pub flags: &'p [&'p str],
+    /// A command that a further client gives again and again, at random moments; none: there is no such client.
+    pub beside: Option<&'p str>,
     /// Clients, each with a database of its own.
     pub clients: u16,
     /// Times that the server is killed.
@@ -54,17 +59,25 @@ pub struct Seen {
 /// When the server does not start again.
 pub fn prove(plan: Plan<'_>) -> Result<Seen, String> {
     let mut random = Random::new(plan.seed);
-    let mut server = Server::start(plan.program, plan.flags);
+    let mut server = match plan.mutant {
+        Some(mutant) => mutants::start(mutant, plan.flags),
+        None => Server::start(plan.program, plan.flags),
+    };
     let reference = Server::start(&Program::Redis, &[]);
     let mut generators: Vec<_> = (0..plan.clients).map(|db| Generator::new(plan.seed, db)).collect();
     let mut seen = Seen::default();
+    let mut moments = Random::new(plan.seed ^ 0xBE51DE);
     for round in 0..plan.rounds {
         let address = server.address();
         let life = Duration::from_millis(random.between(5, 400).unsigned_abs());
         let journals: Vec<Journal> = thread::scope(|scope| {
             let clients: Vec<_> =
                 generators.iter_mut().map(|generator| scope.spawn(move || journal::write(address, generator))).collect();
-            thread::sleep(life);
+            let ends = Instant::now() + life;
+            if let Some(command) = plan.beside {
+                disturb(address, command, &mut moments, ends);
+            }
+            thread::sleep(ends.saturating_duration_since(Instant::now()));
             server.kill();
             clients.into_iter().map(|client| client.join().expect("a client ends with its connection")).collect()
         });
@@ -79,4 +92,17 @@ pub fn prove(plan: Plan<'_>) -> Result<Seen, String> {
         }
     }
     Ok(seen)
+}
+
+/// Gives a command again and again until a time. Whatever the server answers.
+fn disturb(address: SocketAddr, command: &str, moments: &mut Random, ends: Instant) {
+    let Ok(mut client) = Client::connect(address) else { return };
+    let words: Vec<&str> = command.split(' ').collect();
+    while Instant::now() < ends {
+        if client.call(&words).is_err() {
+            return;
+        }
+        let rest = Duration::from_micros(moments.between(100, 20_000).unsigned_abs());
+        thread::sleep(rest.min(ends.saturating_duration_since(Instant::now())));
+    }
 }

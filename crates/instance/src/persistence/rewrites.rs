@@ -1,0 +1,192 @@
+//! New bases of the operation log: asked for by sessions, or due because the log has grown; written by one thread of the server.
+
+use std::sync::{Arc, OnceLock, PoisonError};
+
+use almandine_io::clock;
+use almandine_io::sync::{Mutex, MutexGuard};
+use almandine_io::thread::Waker;
+
+use super::saves::SaveMeter;
+
+/// What has become of a question for a new base.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RewriteBegun {
+    /// It is begun.
+    Started,
+    /// It follows a snapshot that is being written.
+    Scheduled,
+}
+
+/// One is being written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RewriteRuns;
+
+/// What has become of a base.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RewriteOutcome {
+    /// The log begins with it.
+    Done,
+    /// Its end was asked for.
+    Cancelled,
+    /// The log is as it was.
+    Failed,
+}
+
+/// Figures for INFO.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RewriteFigures {
+    /// Whether one is being written.
+    pub running: bool,
+    /// Whether one follows.
+    pub scheduled: bool,
+    /// Seconds that the last one took.
+    pub last_took_s: Option<u64>,
+    /// Seconds that the running one has taken.
+    pub running_s: Option<u64>,
+    /// Whether the last one has failed.
+    pub failed: bool,
+    /// How many were written.
+    pub count: u64,
+    /// How many have failed since the last one that was written.
+    pub failures: u32,
+    /// When one has ended last, in nanoseconds of the clock without jumps.
+    pub ended_ns: u64,
+}
+
+/// See the module.
+#[derive(Default)]
+pub struct Rewrites {
+    state: Mutex<State>,
+    waker: OnceLock<Arc<Waker>>,
+}
+
+#[derive(Default)]
+struct State {
+    figures: RewriteFigures,
+    wanted: Option<RewriteBegun>,
+    began_ms: i64,
+    running: bool,
+    meter: Option<Arc<dyn SaveMeter>>,
+}
+
+impl std::fmt::Debug for Rewrites {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Rewrites").field("figures", &self.figures()).finish_non_exhaustive()
+    }
+}
+
+impl Rewrites {
+    /// The thread that writes is woken by this when it is asked for something. Once, before there are clients.
+    pub fn install_waker(&self, waker: Arc<Waker>) {
+        let _ = self.waker.set(waker);
+    }
+
+    /// Has a base written; behind the snapshot that is being written, if there is one.
+    ///
+    /// # Errors
+    /// When one is being written.
+    pub fn ask(&self, saves: bool) -> Result<RewriteBegun, RewriteRuns> {
+        let mut state = self.state();
+        if state.is_busy() {
+            return Err(RewriteRuns);
+        }
+        let begun = if saves { RewriteBegun::Scheduled } else { RewriteBegun::Started };
+        state.wanted = Some(begun);
+        drop(state);
+        self.waker.get().into_iter().for_each(|waker| waker.wake());
+        Ok(begun)
+    }
+
+    /// Whether one is to be written now; it has begun then. For the thread that writes, which says by [`Rewrites::end`] what has
+    /// become of it.
+    pub fn next(&self, is_due: bool) -> bool {
+        let mut state = self.state();
+        if state.running || state.wanted.is_none() && !is_due {
+            return false;
+        }
+        (state.wanted, state.running, state.began_ms) = (None, true, clock::unix_ms());
+        true
+    }
+
+    /// The one that is being written can be ended by this.
+    pub fn meter(&self, meter: Arc<dyn SaveMeter>) {
+        self.state().meter = Some(meter);
+    }
+
+    /// Ends the one that is being written, and asks for none.
+    pub fn cancel(&self) {
+        let mut state = self.state();
+        state.wanted = None;
+        if let Some(meter) = &state.meter {
+            meter.cancel();
+        }
+    }
+
+    /// The one that was being written has ended.
+    pub fn end(&self, outcome: RewriteOutcome) {
+        let now_ms = clock::unix_ms();
+        let mut state = self.state();
+        let took_s = u64::try_from((now_ms - state.began_ms) / 1000).unwrap_or(0);
+        (state.running, state.meter) = (false, None);
+        let figures = &mut state.figures;
+        figures.last_took_s = Some(took_s);
+        figures.ended_ns = clock::monotonic_ns();
+        match outcome {
+            RewriteOutcome::Done => (figures.failed, figures.failures, figures.count) = (false, 0, figures.count + 1),
+            // As in Redis, one that was ended on purpose is no failure.
+            RewriteOutcome::Cancelled => {}
+            RewriteOutcome::Failed => (figures.failed, figures.failures) = (true, figures.failures + 1),
+        }
+    }
+
+    /// Whether one is being written, or about to be.
+    #[must_use]
+    pub fn is_running(&self) -> bool {
+        self.state().is_busy()
+    }
+
+    /// Figures for INFO.
+    #[must_use]
+    pub fn figures(&self) -> RewriteFigures {
+        let state = self.state();
+        let mut figures = state.figures;
+        (figures.running, figures.scheduled) = (state.is_busy(), state.wanted == Some(RewriteBegun::Scheduled));
+        figures.running_s = state.running.then(|| u64::try_from((clock::unix_ms() - state.began_ms) / 1000).unwrap_or(0));
+        figures
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn is_busy(&self) -> bool {
+        self.running || self.wanted == Some(RewriteBegun::Started)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_base_is_written_at_a_time_and_behind_a_snapshot() {
+        let rewrites = Rewrites::default();
+        assert!(!rewrites.next(false));
+        assert_eq!(rewrites.ask(true), Ok(RewriteBegun::Scheduled));
+        assert!(rewrites.figures().scheduled && !rewrites.figures().running);
+        assert!(rewrites.next(false) && !rewrites.next(true), "one at a time");
+        assert_eq!(rewrites.ask(false), Err(RewriteRuns));
+        assert_eq!(rewrites.figures().running_s, Some(0));
+        rewrites.end(RewriteOutcome::Failed);
+        assert!(rewrites.next(true), "one that is due");
+        rewrites.end(RewriteOutcome::Failed);
+        assert_eq!((rewrites.figures().failures, rewrites.figures().failed), (2, true));
+        assert_eq!(rewrites.ask(false), Ok(RewriteBegun::Started));
+        assert!(rewrites.next(false));
+        rewrites.end(RewriteOutcome::Done);
+        let figures = rewrites.figures();
+        assert_eq!((figures.failures, figures.failed, figures.count, figures.last_took_s), (0, false, 1, Some(0)));
+    }
+}

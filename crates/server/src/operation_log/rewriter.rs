@@ -1,0 +1,108 @@
+//! The thread that gives the log a new base: when a client asks for it, and when the log has grown.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
+
+use almandine_instance::{Instance, RewriteOutcome, SaveMeter};
+use almandine_io::clock;
+use almandine_io::thread::{self, JoinHandle, Waker};
+use almandine_recovery::save::SaveError;
+
+use super::base;
+use super::running::{LogSlot, RunningLog};
+use crate::meter::Meter;
+
+/// How often the size of the log is looked at.
+const PERIOD: Duration = Duration::from_millis(100);
+/// How long the log is not rewritten by itself after a failure; twice as long after each further one, up to an hour.
+const RETRY_NS: u64 = 60_000_000_000;
+const RETRY_DOUBLINGS_MAX: u32 = 6;
+
+/// The thread. It ends once the end of its instance is granted.
+pub(crate) struct Rewriter {
+    thread: JoinHandle<()>,
+    waker: Arc<Waker>,
+}
+
+impl Rewriter {
+    /// Waits for its end. A base that is being written is given up.
+    pub(crate) fn join(self, instance: &Instance) {
+        instance.persistence.rewrites.cancel();
+        self.waker.wake();
+        // A thread that panics ends the process.
+        let _ = self.thread.join();
+    }
+}
+
+/// Starts the thread.
+pub(crate) fn start(instance: Arc<Instance>, log: Arc<LogSlot>) -> io::Result<Rewriter> {
+    let waker = Arc::new(Waker::new());
+    instance.persistence.rewrites.install_waker(Arc::clone(&waker));
+    let own = Arc::clone(&waker);
+    let thread = thread::spawn("rewriter", move || {
+        while !instance.shutdown.requested() {
+            let persistence = &instance.persistence;
+            if let Some(log) = log.get()
+                && !persistence.saves.figures().in_background
+                && persistence.rewrites.next(is_due(&instance))
+            {
+                persistence.rewrites.end(rewrite(&instance, &log));
+            } else {
+                own.wait(PERIOD);
+            }
+        }
+    })?;
+    Ok(Rewriter { thread, waker })
+}
+
+/// Whether the log has grown as much as the settings say.
+fn is_due(instance: &Instance) -> bool {
+    let snapshot = instance.config.snapshot();
+    let (settings, persistence) = (&snapshot.settings.persistence, &instance.persistence);
+    let Some(figures) = persistence.log.figures() else { return false };
+    let (bytes, was) = (figures.bytes + persistence.log.base_bytes(), persistence.log.rewritten_bytes().max(1));
+    let growth = (u128::from(bytes) * 100 / u128::from(was)).saturating_sub(100);
+    let is_due = settings.rewrite_growth_percent != 0
+        && bytes > settings.rewrite_bytes_min
+        && growth >= u128::from(settings.rewrite_growth_percent)
+        && !persistence.is_loading();
+    if !is_due {
+        return false;
+    }
+    let rewrites = persistence.rewrites.figures();
+    if rewrites.failures > 0 {
+        let rest_ns = RETRY_NS << (rewrites.failures - 1).min(RETRY_DOUBLINGS_MAX);
+        if clock::monotonic_ns() - rewrites.ended_ns < rest_ns {
+            return false;
+        }
+    }
+    tracing::info!("Starting automatic rewriting of AOF on {growth}% growth");
+    true
+}
+
+fn rewrite(instance: &Instance, log: &RunningLog) -> RewriteOutcome {
+    tracing::info!("Background append only file rewriting started by the thread 'rewriter'");
+    let began_ns = clock::monotonic_ns();
+    let meter = Arc::new(Meter::default());
+    let delay_us = instance.config.snapshot().settings.persistence.key_save_delay_us;
+    meter.0.key_delay_us.store(u64::try_from(delay_us).unwrap_or(0), Relaxed);
+    instance.persistence.rewrites.meter(Arc::clone(&meter) as Arc<dyn SaveMeter>);
+    match base::renew(instance, log, &meter.0) {
+        Ok(bytes) => {
+            let elapsed_ms = (clock::monotonic_ns() - began_ns) / 1_000_000;
+            tracing::info!("The log begins with a new base: {} keys, {bytes} bytes, {elapsed_ms} ms", meter.keys());
+            tracing::info!("Background AOF rewrite finished successfully");
+            RewriteOutcome::Done
+        }
+        Err(SaveError::Cancelled) => {
+            tracing::warn!("The new base of the log was given up");
+            RewriteOutcome::Cancelled
+        }
+        Err(error) => {
+            tracing::error!("Background AOF rewrite terminated with error: {error}. The log goes on as it is");
+            RewriteOutcome::Failed
+        }
+    }
+}
