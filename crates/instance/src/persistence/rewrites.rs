@@ -66,6 +66,7 @@ struct State {
     wanted: Option<RewriteBegun>,
     began_ms: i64,
     running: bool,
+    cancelled: bool,
     meter: Option<Arc<dyn SaveMeter>>,
 }
 
@@ -110,13 +111,18 @@ impl Rewrites {
 
     /// The one that is being written can be ended by this.
     pub fn meter(&self, meter: Arc<dyn SaveMeter>) {
-        self.state().meter = Some(meter);
+        let mut state = self.state();
+        if state.cancelled {
+            meter.cancel();
+        }
+        state.meter = Some(meter);
     }
 
     /// Ends the one that is being written, and asks for none.
     pub fn cancel(&self) {
         let mut state = self.state();
         state.wanted = None;
+        state.cancelled = state.running;
         if let Some(meter) = &state.meter {
             meter.cancel();
         }
@@ -127,7 +133,7 @@ impl Rewrites {
         let now_ms = clock::unix_ms();
         let mut state = self.state();
         let took_s = u64::try_from((now_ms - state.began_ms) / 1000).unwrap_or(0);
-        (state.running, state.meter) = (false, None);
+        (state.running, state.cancelled, state.meter) = (false, false, None);
         let figures = &mut state.figures;
         figures.last_took_s = Some(took_s);
         figures.ended_ns = clock::monotonic_ns();
@@ -169,6 +175,38 @@ impl State {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    struct Meter(std::sync::atomic::AtomicBool);
+
+    impl SaveMeter for Meter {
+        fn keys(&self) -> u64 {
+            0
+        }
+
+        fn share(&self) -> f64 {
+            0.0
+        }
+
+        fn cancel(&self) {
+            self.0.store(true, std::sync::atomic::Ordering::Relaxed);
+        }
+    }
+
+    #[test]
+    fn one_that_has_begun_is_cancelled_before_its_meter_is_there() {
+        let rewrites = Rewrites::default();
+        let is_cancelled = |cancels: bool| {
+            assert!(rewrites.next(true));
+            if cancels {
+                rewrites.cancel();
+            }
+            let meter = Arc::new(Meter(false.into()));
+            rewrites.meter(Arc::clone(&meter) as Arc<dyn SaveMeter>);
+            rewrites.end(RewriteOutcome::Cancelled);
+            meter.0.load(std::sync::atomic::Ordering::Relaxed)
+        };
+        assert!(is_cancelled(true) && !is_cancelled(false));
+    }
 
     #[test]
     fn one_base_is_written_at_a_time_and_behind_a_snapshot() {
