@@ -120,11 +120,20 @@ impl Directory {
     /// # Errors
     /// As the system reports them.
     pub fn tidy(&self, manifest: &Manifest) -> Result<(), Fault> {
+        self.drop_others(manifest, true)
+    }
+
+    /// Removes segments and bases that the manifest does not name.
+    pub(crate) fn drop_unnamed(&self, manifest: &Manifest) -> Result<(), Fault> {
+        self.drop_others(manifest, false)
+    }
+
+    fn drop_others(&self, manifest: &Manifest, unfinished: bool) -> Result<(), Fault> {
         for name in names(&self.path)? {
             let is_left = match (number(&name, SEGMENT), number(&name, BASE)) {
                 (Some(number), _) => manifest.segments.iter().all(|segment| segment.number != number),
                 (_, Some(number)) => manifest.base.is_none_or(|base| base.number != number),
-                (None, None) => name.ends_with(UNFINISHED),
+                (None, None) => unfinished && name.ends_with(UNFINISHED),
             };
             if is_left {
                 let path = self.path.join(name);

@@ -129,10 +129,10 @@ impl Node {
         let control = background::start(Arc::clone(&instance), handle.clone(), watch)?;
         let workers = Workers::new(seats, handle.clone(), &instance, table, settings.engine.pin_workers);
         let network = Arc::new(Network::new(handle.clone(), workers, listeners, settings.clone()));
-        follow_changes(&instance, &network, limits, Arc::clone(&host));
+        let log = Arc::<LogSlot>::default();
+        follow_changes(&instance, &network, limits, Arc::clone(&host), Arc::clone(&log));
         instance.persistence.saves.begin_from(instance.run.started_ms / 1000, 0);
         let saver = snapshots::start(Arc::clone(&instance), host)?;
-        let log = Arc::<LogSlot>::default();
         let (control, saver) = (Some(control), Some(saver));
         let rewriter = Some(operation_log::start(Arc::clone(&instance), Arc::clone(&log))?);
         Ok(Self { instance, table, network, handle, reactor: selected.kind, control, saver, data, log, rewriter })
@@ -218,9 +218,7 @@ impl Node {
         if let Some(rewriter) = self.rewriter.take() {
             rewriter.join(&self.instance);
         }
-        if let Some(log) = self.log.take() {
-            operation_log::end(&self.instance, &log);
-        }
+        operation_log::end(&self.instance, self.log.take().as_deref());
         outcome
     }
 }
@@ -283,14 +281,13 @@ fn connect(instance: &Arc<Instance>, handle: &Handle<Message>, workers: usize) {
 }
 
 /// Has CONFIG SET make changes effective.
-fn follow_changes(instance: &Arc<Instance>, network: &Arc<Network>, limits: Arc<Limits>, host: Arc<dyn Host>) {
+fn follow_changes(instance: &Arc<Instance>, network: &Arc<Network>, limits: Arc<Limits>, host: Arc<dyn Host>, log: Arc<LogSlot>) {
     let (keyspace, network) = (Arc::clone(&instance.keyspace), Arc::clone(network));
-    let (has_log, node) = (instance.config.snapshot().settings.persistence.append_only, Arc::downgrade(instance));
+    let node = Arc::downgrade(instance);
     instance.install_applier(Box::new(move |settings, changed| {
-        operation_log::check_change(settings, has_log)?;
         apply::apply(settings, &limits, &keyspace, &network, &*host)?;
         if let Some(instance) = node.upgrade() {
-            instance.persistence.log.set_mode(operation_log::mode(settings));
+            operation_log::follow(&instance, &log, settings, &host.directory(settings))?;
         }
         startup::warn_without_effect(changed.iter().copied().filter(|parameter| !parameter.effective));
         Ok(())

@@ -33,7 +33,7 @@ section! {
     "stop-writes-on-bgsave-error": YES_NO = "yes" [] "Refuse writes when the last snapshot failed and save points are set."
         => stop_writes_unsaved: bool;
     "appendonly": YES_NO = "no" []
-        "Log every write, so that the data outlives the server. It changes with a restart only."
+        "Log every write, so that the data outlives the server."
         => append_only: bool;
     "appendfilename": (Kind::Text(file_name)) = "appendonly.aof" [immutable]
         "The name of Redis' append-only file, which a new log begins with: with .manifest behind it in appenddirname, or alone in \

@@ -40,10 +40,21 @@ impl std::fmt::Debug for OperationLog {
 }
 
 impl OperationLog {
-    /// The log takes writes from now on. Once.
+    /// The log takes writes from now on.
     pub fn begin(&self, progress: Arc<LogProgress>, rings: Arc<Rings>, order: Arc<Order>) {
         let _ = self.running.set(Running { progress, rings, order });
         self.is_on.store(true, Ordering::Release);
+    }
+
+    /// It takes none from now on; it may [begin](Self::begin) again, with the same progress and rings.
+    pub fn end(&self) {
+        self.is_on.store(false, Ordering::Release);
+    }
+
+    /// What is written and durable, from the first time on that there was a log.
+    #[must_use]
+    pub fn progress(&self) -> Option<Arc<LogProgress>> {
+        self.running.get().map(|running| Arc::clone(&running.progress))
     }
 
     /// Whether writes are logged.
@@ -62,7 +73,7 @@ impl OperationLog {
     pub fn seal(&self) -> Option<LogSeal> {
         let Running { progress, rings, order } = self.running.get()?;
         let (epoch, durable) = (order.epoch(), progress.mode() == SyncMode::Always);
-        if !durable && !rings.is_void(epoch) || progress.state() == LogState::Broken {
+        if !durable && !rings.is_void(epoch) || matches!(progress.state(), LogState::Broken | LogState::Ended) {
             return None;
         }
         let seal = LogSeal { epoch, durable };
@@ -90,7 +101,9 @@ impl OperationLog {
     #[must_use]
     pub fn has_reached(&self, seal: LogSeal) -> bool {
         self.running.get().is_none_or(|Running { progress, .. }| {
-            seal.epoch <= if seal.durable { progress.durable_epoch() } else { progress.written_epoch() }
+            // What was done before its end is durable then.
+            progress.state() == LogState::Ended
+                || seal.epoch <= if seal.durable { progress.durable_epoch() } else { progress.written_epoch() }
         })
     }
 
@@ -104,7 +117,7 @@ impl OperationLog {
     /// The log's figures; none while there is no log.
     #[must_use]
     pub fn figures(&self) -> Option<LogFigures> {
-        self.running.get().map(|Running { progress, .. }| progress.figures())
+        self.running.get().filter(|_| self.is_on()).map(|Running { progress, .. }| progress.figures())
     }
 
     /// Whether something that was written is not durable yet.

@@ -51,6 +51,8 @@ pub struct RewriteFigures {
     pub failures: u32,
     /// When one has ended last, in nanoseconds of the clock without jumps.
     pub ended_ns: u64,
+    /// Whether it is to be the first one of a log, which does not count before.
+    pub initial: bool,
 }
 
 /// See the module.
@@ -98,6 +100,19 @@ impl Rewrites {
         Ok(begun)
     }
 
+    /// As [`Rewrites::ask`], for a log that has none yet.
+    pub fn ask_first(&self, saves: bool) {
+        self.state().figures.initial = true;
+        // One that is written already is the first one.
+        let _ = self.ask(saves);
+    }
+
+    /// The log has ended.
+    pub fn end_log(&self) {
+        self.cancel();
+        self.state().figures.initial = false;
+    }
+
     /// Whether one is to be written now; it has begun then. For the thread that writes, which says by [`Rewrites::end`] what has
     /// become of it.
     pub fn next(&self, is_due: bool) -> bool {
@@ -138,7 +153,10 @@ impl Rewrites {
         figures.last_took_s = Some(took_s);
         figures.ended_ns = clock::monotonic_ns();
         match outcome {
-            RewriteOutcome::Done => (figures.failed, figures.failures, figures.count) = (false, 0, figures.count + 1),
+            RewriteOutcome::Done => {
+                (figures.failed, figures.failures, figures.initial) = (false, 0, false);
+                figures.count += 1;
+            }
             // As in Redis, one that was ended on purpose is no failure.
             RewriteOutcome::Cancelled => {}
             RewriteOutcome::Failed => (figures.failed, figures.failures) = (true, figures.failures + 1),

@@ -1,7 +1,8 @@
 //! The operation log of a keyspace, and doing its entries again.
 
-use crate::{Keyspace, Refusal, Writer};
+use crate::{Accessor, Keyspace, Refusal, Writer};
 use almandine_base::object::Types;
+use almandine_io::clock;
 use almandine_oplog::{Attributes, LogEntry, LogValue, Operation, Order, RingOptions, RingSource, Rings, entry};
 use almandine_store::{Body, Effect, HeapValue, Kind, Put, SharedValue};
 use std::io;
@@ -38,6 +39,18 @@ impl KeyspaceLog<'_> {
     /// `NotFound` when there are none.
     pub fn turn(self, on: bool) -> io::Result<()> {
         self.keyspace.store.operation_log().turn(on)
+    }
+
+    /// As [`KeyspaceLog::turn`], while no unit of work is under way: each is logged whole or not at all. The accessor is outside of
+    /// a batch.
+    ///
+    /// # Errors
+    /// `NotFound` when there are no rings.
+    pub fn turn_alone(self, accessor: &mut Accessor, on: bool) -> io::Result<()> {
+        accessor.begin_batch(clock::unix_ms());
+        let turned = accessor.alone(|_| self.turn(on));
+        accessor.end_batch();
+        turned
     }
 
     /// The rings, once they are there.

@@ -91,6 +91,36 @@ impl Appender {
         Ok(appender)
     }
 
+    /// Begins a log in place of what the directory has, which counts until [`Appender::name_base`] names the first base of this.
+    /// The manifest has no file, and numbers that its files are to exceed.
+    ///
+    /// # Errors
+    /// Of the system.
+    pub fn begin_unnamed(
+        directory: Directory,
+        mut manifest: Manifest,
+        options: &LogOptions,
+        tell: Box<dyn Fn() + Send + Sync>,
+    ) -> Result<Self, Fault> {
+        debug_assert!(manifest.base.is_none() && manifest.segments.is_empty(), "nothing is taken over");
+        let spares = Spares::start(directory.path(), options.segment_bytes, Tell(tell))?;
+        let place = Place::default();
+        let segment = new_segment(&directory, &mut manifest, &spares, place)?;
+        Ok(Self {
+            part: Buffer::new(part_bytes_max(options.segment_bytes)),
+            end: place,
+            durable: place,
+            group_end: place,
+            epoch: 0,
+            offsets: (0, 0),
+            is_named: false,
+            directory,
+            manifest,
+            segment,
+            spares,
+        })
+    }
+
     /// Appends the groups again that are behind what is known to be durable: a sync of their process may have failed.
     fn carry_over(&mut self, manifest: &Manifest, end: &LogEnd) -> Result<(), Fault> {
         if end.proven == end.place {

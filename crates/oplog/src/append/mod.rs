@@ -111,14 +111,16 @@ impl Appender {
         Ok(())
     }
 
-    /// Begins a new segment; the log has a group's end where it begins. Returns that place.
+    /// Begins a new segment, unless the last one is empty; the log has a group's end where it begins. Returns that place.
     ///
     /// # Errors
     /// As of [`Self::sync`], or when there is no room for one.
     pub fn rotate(&mut self) -> Result<Place, Fault> {
         debug_assert_eq!(self.end, self.group_end, "between two groups");
         self.sync()?;
-        self.next_segment(self.end)?;
+        if self.segment.entry.lsn != self.end.lsn {
+            self.next_segment(self.end)?;
+        }
         Ok(self.end)
     }
 
@@ -147,6 +149,10 @@ impl Appender {
         self.directory.replace(&manifest)?;
         self.manifest = manifest;
         self.drop_files(&dropped, former);
+        if !std::mem::replace(&mut self.is_named, true) {
+            // Those of the log that was there before.
+            let _ = self.directory.drop_unnamed(&self.manifest);
+        }
         Ok(())
     }
 
@@ -172,16 +178,22 @@ impl Appender {
     /// Of the system.
     pub fn name_rings(&mut self, rings: Option<RingsEntry>) -> Result<(), Fault> {
         let manifest = Manifest { rings, ..self.manifest.clone() };
-        self.directory.replace(&manifest)?;
+        if self.is_named {
+            self.directory.replace(&manifest)?;
+        }
         self.manifest = manifest;
         Ok(())
     }
 
-    /// Ends the log cleanly: all that was appended is durable, and a reader that finds less knows it.
+    /// Ends the log cleanly: all that was appended is durable, and a reader that finds less knows it. One without a base goes.
     ///
     /// # Errors
     /// Of the system.
     pub fn end(mut self) -> Result<(), Fault> {
+        if !self.is_named {
+            self.drop_files(&self.manifest.segments, None);
+            return Ok(());
+        }
         self.sync()?;
         self.seal(true)?;
         let manifest = Manifest { end: Some(self.durable.lsn), rings: None, ..self.manifest.clone() };

@@ -63,7 +63,7 @@ pub struct LogWriter {
 }
 
 impl LogWriter {
-    /// Starts the thread.
+    /// Starts the thread. The progress may be that of a writer over the same rings that has ended.
     ///
     /// # Errors
     /// When the system gives none.
@@ -76,6 +76,7 @@ impl LogWriter {
     ) -> io::Result<Self> {
         let orders = Arc::new(Orders::default());
         progress.set_mode(options.mode);
+        progress.set_state(LogState::Serving);
         let work = Work::new(log, source, options.rings_survive, listener, (Arc::clone(&progress), Arc::clone(&orders)));
         let thread = thread::spawn("log", move || work.run())?;
         Ok(Self { progress, orders, thread: Mutex::new(Some(thread)) })

@@ -60,6 +60,8 @@ impl Work {
     ) -> Self {
         let now = clock::monotonic_ns();
         progress.count(|figures| figures.bytes = log.bytes());
+        // Of the writer before, where there was one.
+        let (written, durable) = (progress.written_epoch(), progress.durable_epoch());
         Self {
             log: Some(log),
             source,
@@ -67,9 +69,9 @@ impl Work {
             listener,
             progress,
             orders,
-            closed: 0,
-            written: 0,
-            durable: 0,
+            closed: written,
+            written,
+            durable,
             is_raised: false,
             raised_ns: 0,
             written_ns: now,

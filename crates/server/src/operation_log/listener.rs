@@ -25,7 +25,8 @@ impl LogListener for Listener {
                 "The log cannot be written: {failure}. Writes are refused; what was acknowledged is in the log or in its rings: \
                  leave those as they are, and start the server again when the disk is sound"
             ),
-            LogState::Ended => {}
+            // Replies that wait for it may leave.
+            LogState::Ended => self.instance.workers.broadcast(&Message::LogAdvanced),
         }
         self.instance.persistence.set_unlogged(matches!(state, LogState::Full | LogState::Broken));
         if state == LogState::Broken {

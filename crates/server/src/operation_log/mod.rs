@@ -7,14 +7,16 @@ mod recover;
 mod rewriter;
 mod rings;
 mod running;
+mod switch;
 
-use almandine_config::{SetError, Settings};
+use almandine_config::Settings;
 use almandine_instance::Instance;
 
 pub(crate) use found::{Found, find, mode};
 pub(crate) use recover::recover;
 pub(crate) use rewriter::{Rewriter, start};
 pub(crate) use running::{LogSlot, RunningLog};
+pub(crate) use switch::follow;
 
 /// What cannot be followed of the settings.
 pub(crate) fn check(settings: &Settings) -> Result<(), String> {
@@ -28,27 +30,20 @@ pub(crate) fn check(settings: &Settings) -> Result<(), String> {
     Ok(())
 }
 
-/// What cannot change while the server runs.
-pub(crate) fn check_change(settings: &Settings, has_log: bool) -> Result<(), SetError> {
-    if settings.persistence.append_only == has_log {
-        return Ok(());
-    }
-    Err(SetError::failed("appendonly", "it changes with a restart only: set it in the configuration file or on the command line"))
-}
-
-/// Ends the log: all that was done is durable. No client does anything any more.
-pub(crate) fn end(instance: &Instance, log: &RunningLog) {
-    // What the store still removes by itself is removed by the next run, too.
-    let _ = instance.keyspace.log().turn(false);
-    match log.writer.end() {
-        Ok(_) => {
-            tracing::info!("The log is written and ended");
-            if let Some(rings) = instance.keyspace.log().rings()
-                && let Some(directory) = &rings.options().directory
-            {
-                rings::remove_all(directory, rings.options().log);
-            }
+/// Ends the log, where there is one: all that was done is durable. No client does anything any more.
+pub(crate) fn end(instance: &Instance, log: Option<&RunningLog>) {
+    if let Some(log) = log {
+        // What the store still removes by itself is removed by the next run, too.
+        let _ = instance.keyspace.log().turn(false);
+        if let Err(fault) = log.writer.end() {
+            return tracing::error!("The log has no end: {fault}. The next start finds what is in it");
         }
-        Err(fault) => tracing::error!("The log has no end: {fault}. The next start finds what is in it"),
+        tracing::info!("The log is written and ended");
+    }
+    // Also those of a log that has ended before.
+    if let Some(rings) = instance.keyspace.log().rings()
+        && let Some(directory) = &rings.options().directory
+    {
+        rings::remove_all(directory, rings.options().log);
     }
 }

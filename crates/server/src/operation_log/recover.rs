@@ -13,13 +13,12 @@ use almandine_oplog::fault::Fault;
 use almandine_oplog::manifest::RingsEntry;
 use almandine_oplog::read::{LogEnd, read};
 use almandine_oplog::remains::Remains;
-use almandine_oplog::writer::{LogProgress, LogWriter, WriterOptions};
+use almandine_oplog::writer::LogProgress;
 use almandine_recovery::redo::{Redo, RedoFault};
 use almandine_recovery::save::SaveProgress;
 
-use super::found::{Found, mode};
-use super::listener::Listener;
-use super::running::RunningLog;
+use super::found::Found;
+use super::running::{RunningLog, Written};
 use super::{base, rings};
 use crate::redis_files;
 use crate::snapshots::load;
@@ -161,17 +160,9 @@ fn begin_run(
         log.name_rings(Some(RingsEntry { run, boot, count, prefix: place.clone() })).map_err(io::Error::other)?;
     }
     redo.databases().iter().zip(0..).for_each(|(contents, db)| keyspace.log().adopt(db, *contents));
-    if !log.is_direct() {
-        tracing::info!("The log is written through the page cache: its file system has no direct writes");
-    }
-    let options = WriterOptions { mode: mode(settings), rings_survive: place.is_some() };
-    let listener = Box::new(Listener { instance: Arc::clone(instance), progress: Arc::clone(&progress) });
-    let (directory, id) = (log.directory().to_owned(), log.manifest().id);
-    let last_base = log.manifest().base.map_or(0, |base| base.number).into();
-    let writer = LogWriter::start(log, Box::new(source), options, listener, Arc::clone(&progress))?;
-    let log = RunningLog { writer, directory, id, last_base };
+    let last_base = log.manifest().base.map_or(0, |base| base.number);
+    let log = RunningLog::start(instance, log, source, Written { rings: made, progress, last_base })?;
     keyspace.log().turn(true)?;
-    instance.persistence.log.begin(progress, made, keyspace.log().order());
     let keys = (0..keyspace.databases()).filter_map(|db| u16::try_from(db).ok()).map(|db| keyspace.dbsize(db)).sum();
     instance.persistence.loading.finish(keys, 0);
     instance.persistence.saves.begin_from(clock::unix_ms() / 1000, keyspace.figures().totals().changes);

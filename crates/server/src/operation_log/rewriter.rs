@@ -16,6 +16,8 @@ use crate::meter::Meter;
 
 /// How often the size of the log is looked at.
 const PERIOD: Duration = Duration::from_millis(100);
+/// How long a log without any base waits for the next try.
+const RETRY_FIRST_NS: u64 = 1_000_000_000;
 /// How long the log is not rewritten by itself after a failure; twice as long after each further one, up to an hour.
 const RETRY_NS: u64 = 60_000_000_000;
 const RETRY_DOUBLINGS_MAX: u32 = 6;
@@ -62,6 +64,10 @@ fn is_due(instance: &Instance) -> bool {
     let snapshot = instance.config.snapshot();
     let (settings, persistence) = (&snapshot.settings.persistence, &instance.persistence);
     let Some(figures) = persistence.log.figures() else { return false };
+    let rewrites = persistence.rewrites.figures();
+    if rewrites.initial {
+        return clock::monotonic_ns() - rewrites.ended_ns >= RETRY_FIRST_NS;
+    }
     let (bytes, was) = (figures.bytes + persistence.log.base_bytes(), persistence.log.rewritten_bytes().max(1));
     let growth = (u128::from(bytes) * 100 / u128::from(was)).saturating_sub(100);
     let is_due = settings.rewrite_growth_percent != 0
@@ -71,7 +77,6 @@ fn is_due(instance: &Instance) -> bool {
     if !is_due {
         return false;
     }
-    let rewrites = persistence.rewrites.figures();
     if rewrites.failures > 0 {
         let rest_ns = RETRY_NS << (rewrites.failures - 1).min(RETRY_DOUBLINGS_MAX);
         if clock::monotonic_ns() - rewrites.ended_ns < rest_ns {
@@ -83,11 +88,11 @@ fn is_due(instance: &Instance) -> bool {
 }
 
 fn rewrite(instance: &Instance, log: &RunningLog) -> RewriteOutcome {
-    tracing::info!("Background append only file rewriting started by the thread 'rewriter'");
     let began_ns = clock::monotonic_ns();
     let meter = Arc::new(Meter::default());
     let delay_us = instance.config.snapshot().settings.persistence.key_save_delay_us;
     meter.0.key_delay_us.store(u64::try_from(delay_us).unwrap_or(0), Relaxed);
+    tracing::info!("Background append only file rewriting started by the thread 'rewriter'");
     instance.persistence.rewrites.meter(Arc::clone(&meter) as Arc<dyn SaveMeter>);
     match base::renew(instance, log, &meter.0) {
         Ok(bytes) => {

@@ -1,11 +1,18 @@
 //! The log while it takes writes, for the threads that ask something of its writer.
 
+use std::io;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError};
 
+use almandine_instance::Instance;
 use almandine_io::sync::Mutex;
-use almandine_oplog::writer::LogWriter;
+use almandine_oplog::append::Appender;
+use almandine_oplog::writer::{LogProgress, LogWriter, WriterOptions};
+use almandine_oplog::{RingSource, Rings};
+
+use super::found::mode;
+use super::listener::Listener;
 
 /// See the module.
 #[derive(Debug)]
@@ -17,7 +24,34 @@ pub(crate) struct RunningLog {
     pub(super) last_base: AtomicU64,
 }
 
+/// What a log is written with.
+pub(super) struct Written {
+    pub(super) rings: Arc<Rings>,
+    pub(super) progress: Arc<LogProgress>,
+    /// The number of the last base that there was.
+    pub(super) last_base: u64,
+}
+
 impl RunningLog {
+    /// Starts the thread that writes it. Sessions know of it from now on; units are logged when the keyspace is told so.
+    pub(super) fn start(
+        instance: &Arc<Instance>,
+        log: Appender,
+        source: RingSource,
+        Written { rings, progress, last_base }: Written,
+    ) -> io::Result<Self> {
+        if !log.is_direct() {
+            tracing::info!("The log is written through the page cache: its file system has no direct writes");
+        }
+        let rings_survive = rings.options().directory.is_some();
+        let options = WriterOptions { mode: mode(&instance.config.snapshot().settings), rings_survive };
+        let listener = Box::new(Listener { instance: Arc::clone(instance), progress: Arc::clone(&progress) });
+        let (directory, id) = (log.directory().to_owned(), log.manifest().id);
+        let writer = LogWriter::start(log, Box::new(source), options, listener, Arc::clone(&progress))?;
+        instance.persistence.log.begin(progress, rings, instance.keyspace.log().order());
+        Ok(Self { writer, directory, id, last_base: last_base.into() })
+    }
+
     pub(super) fn next_base(&self) -> u64 {
         self.last_base.fetch_add(1, Ordering::Relaxed) + 1
     }

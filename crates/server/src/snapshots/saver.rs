@@ -141,6 +141,13 @@ fn reload(instance: &Instance, host: &dyn Host, how: Reload) -> SaveOutcome {
 
 /// Saves what there is, if it is to be saved, and grants the end; or refuses it where the data would be lost.
 fn end(instance: &Instance, host: &dyn Host, request: ShutdownRequest) {
+    if instance.persistence.rewrites.figures().initial && !instance.persistence.is_loading() {
+        if !request.force {
+            tracing::error!("Writing initial AOF, can't exit. SHUTDOWN FORCE ends the server without its log");
+            return instance.shutdown.refuse();
+        }
+        tracing::warn!("Writing initial AOF. Exit anyway.");
+    }
     let snapshot = instance.config.snapshot();
     if !saves_at_end(&snapshot.settings, request) || instance.persistence.is_loading() {
         return instance.shutdown.accept();

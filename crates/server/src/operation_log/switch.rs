@@ -1,0 +1,115 @@
+//! CONFIG SET appendonly: a log begins with what the server has, or ends.
+//!
+//! A log that begins counts from its first base on. Until then the directory has what it had: a log that ended before, or none.
+
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+use almandine_config::{SetError, Settings};
+use almandine_instance::Instance;
+use almandine_io::{entropy, files, mapping};
+use almandine_oplog::append::{Appender, LogOptions};
+use almandine_oplog::directory::{Directory, read_manifest};
+use almandine_oplog::manifest::{Manifest, RingsEntry};
+use almandine_oplog::{RingOptions, RingSource, Rings};
+
+use super::recover::session;
+use super::running::{LogSlot, RunningLog, Written};
+use super::{check, mode, rings};
+use crate::redis_files;
+
+/// Makes effective what the settings say of the log.
+///
+/// # Errors
+/// When no log can begin; then there is none.
+pub(crate) fn follow(instance: &Arc<Instance>, log: &LogSlot, settings: &Settings, directory: &Path) -> Result<(), SetError> {
+    let persistence = &instance.persistence;
+    match (settings.persistence.append_only, log.get()) {
+        (true, None) if !persistence.is_loading() => {
+            let failed = |error: io::Error| SetError::Failed { name: "appendonly".to_owned(), problem: error.to_string().into() };
+            on(instance, log, settings, directory).map_err(failed)?;
+        }
+        (false, Some(running)) => off(instance, log, &running),
+        _ => {}
+    }
+    persistence.log.set_mode(mode(settings));
+    Ok(())
+}
+
+fn on(instance: &Arc<Instance>, log: &LogSlot, settings: &Settings, directory: &Path) -> io::Result<()> {
+    check(settings).map_err(io::Error::other)?;
+    let base = files::canonical(if directory.as_os_str().is_empty() { Path::new(".") } else { directory })?;
+    let path = base.join(&settings.persistence.log_directory);
+    let directory = Directory::take(&path).map_err(io::Error::other)?;
+    redis_files::check(&path)?;
+    let there = read_manifest(&path).map_err(io::Error::other)?.unwrap_or_default();
+    let (keyspace, persistence) = (&instance.keyspace, &instance.persistence);
+    let made = keyspace.log().rings();
+    // The rings of this process know one log and one run.
+    let (id, run) = match &made {
+        Some(rings) => (rings.options().log, rings.options().run),
+        None => (fresh_id()?, 1),
+    };
+    let manifest = Manifest { id, run, last_segment: there.last_segment, ..Manifest::default() };
+    let progress = persistence.log.progress().unwrap_or_default();
+    let awake = Arc::clone(&progress);
+    let tell = Box::new(move || awake.wake());
+    let mut accessor = session(instance)?;
+    let mut appender = Appender::begin_unnamed(directory, manifest, &LogOptions::default(), tell).map_err(io::Error::other)?;
+    let (source, rings) = match made {
+        Some(rings) => (rings.source(), rings),
+        None => install(instance, settings, (id, run))?,
+    };
+    if let Some(place) = &rings.options().directory {
+        let count = u32::try_from(rings.names().len()).unwrap_or(u32::MAX);
+        let named = RingsEntry { run, boot: rings.options().boot, count, prefix: place.clone() };
+        appender.name_rings(Some(named)).map_err(io::Error::other)?;
+    }
+    let last_base = there.base.map_or(0, |base| base.number);
+    let running = RunningLog::start(instance, appender, source, Written { rings, progress, last_base })?;
+    keyspace.log().turn_alone(&mut accessor, true)?;
+    drop(accessor);
+    log.put(running);
+    tracing::info!("Writes are logged from now on; the log counts when its first base is written");
+    persistence.rewrites.ask_first(persistence.saves.figures().in_background);
+    if let Some(before) = there.rings.filter(|_| there.id != id) {
+        rings::remove_all(&before.prefix, there.id);
+    }
+    Ok(())
+}
+
+/// Makes the rings of this process.
+fn install(instance: &Instance, settings: &Settings, (log, run): (u128, u64)) -> io::Result<(RingSource, Arc<Rings>)> {
+    let keyspace = &instance.keyspace;
+    let place = rings::directory(settings, log)?;
+    let (boot, first_epoch) = (mapping::boot_id()?, keyspace.log().order().epoch() + 1);
+    let options = RingOptions { directory: place.clone(), bytes: rings::RING_BYTES, log, run, boot, first_epoch };
+    let source = keyspace.log().install(options, 0);
+    let source = source.map_err(|error| rings::failed(place.as_deref().unwrap_or(Path::new("memory")), &error))?;
+    let made = keyspace.log().rings().ok_or_else(|| io::Error::other("the rings of the log are gone"))?;
+    Ok((source, made))
+}
+
+fn fresh_id() -> io::Result<u128> {
+    let mut id = [0; 16];
+    entropy::fill(&mut id)?;
+    Ok(u128::from_le_bytes(id))
+}
+
+fn off(instance: &Instance, log: &LogSlot, running: &RunningLog) {
+    let persistence = &instance.persistence;
+    persistence.rewrites.end_log();
+    persistence.log.end();
+    let turned = session(instance).and_then(|mut accessor| instance.keyspace.log().turn_alone(&mut accessor, false));
+    if turned.is_err() {
+        // Without a session, the last unit of each worker may be in the log in part.
+        let _ = instance.keyspace.log().turn(false);
+    }
+    match running.writer.end() {
+        Ok(_) => tracing::info!("The log is written and ended: writes are not logged any more"),
+        Err(fault) => tracing::error!("The log has no end: {fault}. Writes are not logged any more"),
+    }
+    let _ = log.take();
+    persistence.set_unlogged(false);
+}
