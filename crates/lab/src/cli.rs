@@ -6,7 +6,9 @@ use clap::{Parser, Subcommand};
 
 use almandine_bench::plot::Plot;
 
-use crate::{canned, churn, cold, compare, expire, floor, folder, grid, handover, hits, latency, launch, memory, pubsub, soak};
+use crate::{
+    canned, churn, cold, compare, expire, floor, folder, grid, handover, hits, latency, launch, memory, pubsub, scripts, soak,
+};
 
 /// Compares servers that speak RESP: starts them alike and loads them in turn.
 ///
@@ -44,6 +46,8 @@ enum Command {
     /// Measure what handing elements to waiting connections costs, and how late timeouts are.
     #[command(name = "handover")]
     HandOver(handover::HandOver),
+    /// Measure what scripts and functions cost.
+    Scripts(scripts::Scripts),
     /// Measure our server against canned replies, the kernel's floor, under the same load.
     Floor(floor::Floor),
     /// Draw JSON results as SVG and PNG.
@@ -74,6 +78,7 @@ impl Cli {
             Command::Hits(command) => command.run(),
             Command::PubSub(command) => command.run(),
             Command::HandOver(command) => command.run(),
+            Command::Scripts(command) => command.run(),
             Command::Floor(command) => command.run(),
             Command::Canned(command) => command.run(),
             Command::RemoveAfterwards(command) => command.run(),

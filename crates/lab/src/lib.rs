@@ -27,6 +27,7 @@ pub mod memory;
 pub mod pipe;
 pub mod pubsub;
 pub mod scenario;
+pub mod scripts;
 pub mod servers;
 mod size;
 pub mod soak;
