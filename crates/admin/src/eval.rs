@@ -131,7 +131,8 @@ fn of_function<'c>(context: &Context, args: Args<'c>, read_only: bool) -> Result
 /// The call of a script by its text, which is loaded if it was not.
 fn of_text<'c>(context: &Context, args: Args<'c>, read_only: bool) -> Result<ScriptCall<'c>, CommandError> {
     let keys = keys(args)?;
-    let script = context.instance.scripts.evaluate(args.at(1)).map_err(|error| CommandError::new(error.0))?;
+    let recent = &mut *context.recent_scripts.borrow_mut();
+    let script = recent.evaluate(&context.instance.scripts, args.at(1)).map_err(|error| CommandError::new(error.0))?;
     Ok(called(Program::Script(script), args, keys, read_only))
 }
 
@@ -141,7 +142,8 @@ fn of_digits<'c>(context: &Context, args: Args<'c>, read_only: bool) -> Result<S
         return Err(errors::script::NO_SCRIPT);
     }
     let keys = keys(args)?;
-    let script = context.instance.scripts.find(args.at(1)).ok_or(errors::script::NO_SCRIPT)?;
+    let recent = &mut *context.recent_scripts.borrow_mut();
+    let script = recent.find(&context.instance.scripts, args.at(1)).ok_or(errors::script::NO_SCRIPT)?;
     Ok(called(Program::Script(script), args, keys, read_only))
 }
 

@@ -1,8 +1,8 @@
 //! SCRIPT: the cache of scripts, and the end of one that runs.
 
 use almandine_command_spec::{Arg, CommandSpec, Group, Traits};
-use almandine_handler::{AdminCall, Command, CommandError, Handler, Outcome, ReadCall, Word, errors, help};
-use almandine_script::{KillRefused, ProgramKind};
+use almandine_handler::{AdminCall, Command, CommandError, Handler, Outcome, ReadCall, Word, errors, footprint, help};
+use almandine_script::{Footprint, KillRefused, ProgramKind, Script};
 
 pub(super) const COMMANDS: &[&Command] = &[&SCRIPT, &DEBUG, &EXISTS, &FLUSH, &HELP, &KILL, &LOAD, &SHOW];
 
@@ -154,12 +154,46 @@ const SHOW: Command = Command {
         id: 497,
         since: "8.0.0",
         summary: "Show server-side Lua script in the script cache.",
-        args: &[Arg::value("sha1")],
+        args: &[Arg::value("sha1"), Arg::pure_token("class", "CLASS").optional()],
         ..SUBCOMMAND
     },
-    run: Handler::Read(|call| {
-        let script = call.context.instance.scripts.find(call.args.at(2)).ok_or(errors::script::NO_SUCH_SCRIPT)?;
-        call.reply.bulk(&script.text);
-        Ok(())
-    }),
+    run: Handler::Read(show),
 };
+
+/// The text of a script; or whether it runs beside others, and if not, which line is why.
+fn show(call: &mut ReadCall<'_>) -> Outcome {
+    let script = call.context.instance.scripts.find(call.args.at(2)).ok_or(errors::script::NO_SUCH_SCRIPT)?;
+    match call.args.get(3).map(Word) {
+        None => call.reply.bulk(&script.text),
+        Some(word) if word.is("CLASS") && call.args.len() == 4 => show_class(call, &script),
+        Some(_) => return Err(CommandError::Syntax.into()),
+    }
+    Ok(())
+}
+
+fn show_class(call: &mut ReadCall<'_>, script: &Script) {
+    let reply = &mut call.reply;
+    match footprint::of(script, call.context.table) {
+        Footprint::Any(unseen) => {
+            reply.map(3);
+            reply.bulk(b"class");
+            reply.bulk(b"alone");
+            reply.bulk(b"line");
+            reply.integer(unseen.line.into());
+            reply.bulk(b"why");
+            reply.bulk(unseen.what.as_bytes());
+        }
+        Footprint::Declared { keys, constants, writes, .. } => {
+            reply.map(4);
+            reply.bulk(b"class");
+            reply.bulk(b"parallel");
+            reply.bulk(b"declared-keys");
+            reply.integer((*keys).into());
+            reply.bulk(b"further-keys");
+            reply.array(constants.len());
+            constants.iter().for_each(|key| reply.bulk(key));
+            reply.bulk(b"writes");
+            reply.integer((*writes).into());
+        }
+    }
+}

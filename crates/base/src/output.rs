@@ -171,6 +171,18 @@ impl Output {
         }
     }
 
+    /// Moves everything after `mark` to the end of another output. Nothing of it may be a stream.
+    pub fn move_to(&mut self, mark: Mark, other: &mut Self) {
+        debug_assert!(self.stream.is_none(), "what is made while it is sent stays where it is sent from");
+        let at = other.bytes.len();
+        other.bytes.extend_from_slice(&self.bytes[mark.bytes..]);
+        for (offset, value) in self.attachments.drain(mark.attachments..) {
+            other.attached += value.len();
+            other.attachments.push((at + offset - mark.bytes, value));
+        }
+        self.truncate(mark);
+    }
+
     /// Forgets everything, keeping the allocation.
     pub fn clear(&mut self) {
         self.bytes.clear();
@@ -194,6 +206,20 @@ mod tests {
         assert_eq!(out.len(), 15);
         out.truncate(mark);
         assert_eq!((out.len(), out.attachments.len()), (3, 0));
+    }
+
+    #[test]
+    fn what_lies_behind_a_mark_moves_with_its_attachments() {
+        let (mut out, mut other) = (Output::new(), Output::new());
+        (out.bytes, other.bytes) = (b"abc".to_vec(), b"xy".to_vec());
+        let mark = out.mark();
+        out.bytes.push(b'd');
+        out.attach(Bytes::from_static(b"0123456789"));
+        out.bytes.push(b'e');
+        out.move_to(mark, &mut other);
+        assert_eq!((&out.bytes[..], out.len(), other.len()), (&b"abc"[..], 3, 14));
+        other.flatten();
+        assert_eq!(other.bytes, b"xyd0123456789e");
     }
 
     /// Numbers up to a limit, a byte each.

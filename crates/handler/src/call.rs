@@ -14,6 +14,7 @@ use almandine_instance::pubsub::Subscribers;
 use almandine_instance::{Instance, WorkerStatistics};
 use almandine_keyspace::{Accessor, GlanceId, Key, Kind, Missing, Reader, Writer};
 use almandine_resp::{Args, Reply};
+use almandine_script::RecentScripts;
 
 use crate::blocking::Block;
 use crate::client::Client;
@@ -34,6 +35,8 @@ pub struct Context {
     pub worker: usize,
     /// Which of the worker's connections listen to what.
     pub subscribers: RefCell<Subscribers>,
+    /// The scripts that the worker has run last.
+    pub recent_scripts: RefCell<RecentScripts>,
 }
 
 impl Context {

@@ -22,6 +22,7 @@ pub mod errors;
 mod fieldsets;
 mod flags;
 pub mod follow;
+pub mod footprint;
 pub mod help;
 pub mod number;
 pub mod options;

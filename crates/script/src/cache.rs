@@ -101,6 +101,7 @@ impl Scripts {
         let evaluated = cache.scripts.values().filter(|script| !script.kept.load(Relaxed));
         let oldest = evaluated.min_by_key(|script| script.used.load(Relaxed)).map(|script| script.sha);
         if let Some(script) = oldest.and_then(|sha| cache.scripts.remove(&sha)) {
+            script.gone.store(true, Relaxed);
             cache.evaluated -= 1;
             cache.memory_bytes -= script.memory_bytes();
             self.evicted.fetch_add(1, Relaxed);
@@ -124,6 +125,7 @@ impl Scripts {
     /// Forgets all scripts.
     pub fn flush(&self) {
         let old = std::mem::take(&mut *self.lock());
+        old.scripts.values().for_each(|script| script.gone.store(true, Relaxed));
         self.machines.forget();
         drop(old);
     }

@@ -16,9 +16,11 @@ mod flags;
 mod functions;
 mod machines;
 mod program;
+mod recent;
 mod running;
 mod shebang;
 
+pub use almandine_lua::Unseen;
 pub use cache::Scripts;
 pub use engine::commands::{Commands, LogLevel, Verdict};
 pub use engine::{Engine, EngineOptions, Invocation, RunEnd};
@@ -26,6 +28,7 @@ pub use flags::ScriptFlags;
 pub use functions::{Libraries, Library, RestorePolicy};
 pub use machines::Machines;
 pub use program::{Footprint, Function, Program, Script, Sha};
+pub use recent::RecentScripts;
 pub use running::{KillRefused, ProgramKind, Running, RunningScript};
 
 /// An error line without its `-`, as a client reads it.

@@ -3,10 +3,11 @@
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, OnceLock};
 
-use almandine_lua::{LuaValue, Proto, compile};
+use almandine_lua::{LuaValue, Proto, Unseen, compile};
 use sha1::{Digest, Sha1};
 
 use crate::ScriptError;
+use crate::engine::NAMES;
 use crate::flags::ScriptFlags;
 use crate::running::ProgramKind;
 use crate::shebang;
@@ -52,11 +53,14 @@ impl Sha {
     }
 }
 
+/// What reaches globals without their names.
+const REFLECTIVE: [&[u8]; 5] = [b"_G", b"getfenv", b"setfenv", b"load", b"loadstring"];
+
 /// What a script touches, as far as its code says so.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Footprint {
-    /// Anything.
-    Any,
+    /// Anything, for what stands in this line.
+    Any(Unseen),
     /// Keys that are known before it runs.
     Declared {
         /// Those of its call are among them.
@@ -65,6 +69,10 @@ pub enum Footprint {
         constants: Vec<Box<[u8]>>,
         /// It may write them.
         writes: bool,
+        /// It reads one key once, and does nothing else with any.
+        reads_once: bool,
+        /// It may have no end. It leaves nothing behind then, but its reply.
+        endless: bool,
     },
 }
 
@@ -79,10 +87,14 @@ pub struct Script {
     pub flags: ScriptFlags,
     /// Its code.
     pub proto: Arc<Proto>,
+    /// Whether it may look at its keys, and at its arguments: no table is made of what it does not name.
+    pub(crate) uses: [bool; 2],
     /// What it touches, once that was asked for.
     pub footprint: OnceLock<Footprint>,
     /// It is not evicted.
     pub(crate) kept: AtomicBool,
+    /// It is not loaded any more.
+    pub(crate) gone: AtomicBool,
     /// When it was used last, in scripts that were brought since.
     pub(crate) used: AtomicU64,
 }
@@ -95,8 +107,10 @@ impl Script {
         let (flags, code) = shebang::of_script(text)?;
         let proto = compile(code, b"@user_script")
             .map_err(|error| ScriptError::quoting("ERR Error compiling script (new function): ", &error.message, ""))?;
-        let (kept, used) = (AtomicBool::new(false), AtomicU64::new(used));
-        Ok(Self { sha, text: text.into(), flags, proto, footprint: OnceLock::new(), kept, used })
+        let is_hidden = REFLECTIVE.iter().any(|name| proto.mentions(name));
+        let uses = NAMES.map(|name| is_hidden || proto.mentions(name.as_bytes()));
+        let (kept, gone, used) = (AtomicBool::new(false), AtomicBool::new(false), AtomicU64::new(used));
+        Ok(Self { sha, text: text.into(), flags, proto, uses, footprint: OnceLock::new(), kept, gone, used })
     }
 
     pub(crate) fn memory_bytes(&self) -> usize {

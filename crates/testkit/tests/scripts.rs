@@ -7,8 +7,11 @@ use almandine_testkit::{Client, Program, Server, Value, full};
 
 /// Moves an amount between two accounts, planned: its code says its keys.
 const MOVE: &str = "redis.call('DECRBY', KEYS[1], ARGV[1]) return redis.call('INCRBY', KEYS[2], ARGV[1])";
-/// The same, alone: it has a loop.
-const MOVE_ALONE: &str = "for i, sign in ipairs({-1, 1}) do redis.call('INCRBY', KEYS[i], sign * ARGV[1]) end return 1";
+/// The same, planned, in a loop and by a function.
+const MOVE_IN_LOOP: &str = "local function add(key, n) return redis.call('INCRBY', key, n) end
+    for i, sign in ipairs({-1, 1}) do add(KEYS[i], sign * ARGV[1]) end return 1";
+/// The same, alone: its code does not say its keys.
+const MOVE_ALONE: &str = "for i, sign in ipairs({-1, 1}) do redis.call('INCRBY', KEYS[i] .. '', sign * ARGV[1]) end return 1";
 /// What two accounts have, planned.
 const BOTH: &str = "return redis.call('GET', KEYS[1]) + redis.call('GET', KEYS[2])";
 /// What all accounts have, alone.
@@ -47,7 +50,8 @@ fn no_sum_ever_misses_what_is_on_its_way() {
                     let (from, to) = (account((round + number) % ACCOUNTS), account((round * 7 + 1) % ACCOUNTS));
                     let amount = (round % 5).to_string();
                     let reply = match (number + round) % 4 {
-                        0 | 1 => client.call(&["EVAL", MOVE, "2", &from, &to, &amount]),
+                        0 => client.call(&["EVAL", MOVE, "2", &from, &to, &amount]),
+                        1 => client.call(&["EVAL", MOVE_IN_LOOP, "2", &from, &to, &amount]),
                         2 if round % 8 == 0 => client.call(&["EVAL", MOVE_ALONE, "2", &from, &to, &amount]),
                         2 => client.call(&["EVAL", MOVE, "2", "left", "right", "1"]),
                         _ => {
@@ -76,6 +80,35 @@ fn no_sum_ever_misses_what_is_on_its_way() {
         }
     });
     assert_eq!(integer(&client.call(&["EVAL", ALL, "0"]).expect("a reply")), EACH * ACCOUNTS as i64);
+}
+
+/// How many units have run alone.
+fn units_alone(client: &mut Client) -> u64 {
+    let info = client.call(&["INFO", "stats"]).expect("a reply").to_string();
+    let number = info.split("units_alone:").nth(1).and_then(|rest| rest.split(|byte: char| !byte.is_ascii_digit()).next());
+    number.and_then(|number| number.parse().ok()).expect("the counter")
+}
+
+/// Scripts whose code says their keys run beside others, in loops and functions, too.
+#[test]
+fn scripts_that_say_their_keys_do_not_run_alone() {
+    let server = Server::start(&Program::Almandine, &["--workers", "2"]);
+    let mut client = server.client();
+    for (script, alone) in [
+        ("return redis.call('GET', KEYS[1])", 0),
+        (MOVE, 0),
+        (MOVE_IN_LOOP, 0),
+        ("local n = 0 for _, key in ipairs(KEYS) do n = n + redis.call('EXISTS', key) end return n", 0),
+        ("return redis.call('DEL', unpack(KEYS))", 0),
+        ("return pcall(redis.call, 'INCR', KEYS[1])", 0),
+        ("local n = 0 while redis.call('LLEN', KEYS[1] .. '') > n do n = n + 1 end return n", 1),
+        (MOVE_ALONE, 1),
+    ] {
+        let before = units_alone(&mut client);
+        let reply = client.call(&["EVAL", script, "2", "from", "to", "1"]).expect("a reply");
+        assert!(!matches!(reply, Value::Error(_)) || script.contains("LLEN"), "{script}: {reply}");
+        assert_eq!(units_alone(&mut client) - before, alone, "{script}");
+    }
 }
 
 /// A script that its client waits for.

@@ -9,7 +9,7 @@ use super::meta;
 use super::state::{CALLS_MAX, DEPTH_MAX, Event, Fault, Frame, FrameKind, State, Then};
 use crate::instruction::Instruction;
 use crate::proto::Variadic;
-use crate::value::{ClosureRef, LuaValue};
+use crate::value::{ClosureRef, LuaValue, ThreadRef};
 
 /// Which frame is the upmost one after a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -174,8 +174,9 @@ fn call_host(
     results.clear();
     let arguments = &state.at.stack[base..base + count];
     let frames = &state.at.frames;
-    let outcome =
-        host.call(function & !HOST, &mut HostCall { heap: &mut state.heap, arguments, results: &mut results, frames, code });
+    let is_main = state.current == ThreadRef(0);
+    let call = &mut HostCall { heap: &mut state.heap, arguments, results: &mut results, frames, code, is_main };
+    let outcome = host.call(function & !HOST, call);
     let number = results.len();
     for value in results.drain(..) {
         state.push(value);

@@ -88,6 +88,9 @@ impl Code {
 
     /// Drops what was loaded in the region.
     pub(crate) fn cut(&mut self) {
+        if self.length.get() == self.watermark {
+            return;
+        }
         for index in self.watermark..self.length.get() {
             let (chunk, offset) = Self::place(index);
             if let Some(entries) = self.chunks[chunk].get_mut() {

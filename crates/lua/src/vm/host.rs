@@ -2,8 +2,9 @@
 
 use super::code::Code;
 use super::error::line_of;
-use super::state::{Frame, FrameKind};
+use super::state::{Frame, FrameKind, Then};
 use crate::heap::Heap;
+use crate::instruction::Instruction;
 use crate::value::{LuaValue, TableRef};
 
 /// The functions of the program that embeds the machine.
@@ -33,9 +34,19 @@ pub struct HostCall<'a> {
     pub(crate) results: &'a mut Vec<LuaValue>,
     pub(crate) frames: &'a [Frame],
     pub(crate) code: &'a Code,
+    /// No coroutine runs.
+    pub(crate) is_main: bool,
 }
 
 impl HostCall<'_> {
+    /// True when what the function returns is all that the run returns: nothing of the script comes behind it.
+    #[must_use]
+    pub fn is_last(&self) -> bool {
+        let [caller, Frame { then: Then::Results(-1), .. }] = self.frames else { return false };
+        let instruction = || self.code.get(caller.proto).proto.code.get((caller.pc as usize).wrapping_sub(1));
+        self.is_main && caller.kind == FrameKind::Lua && matches!(instruction(), Some(Instruction::TailCall { .. }))
+    }
+
     /// The arguments.
     #[must_use]
     pub fn arguments(&self) -> &[LuaValue] {

@@ -118,10 +118,9 @@ impl Machine {
     }
 
     /// Sets a global variable until [`Self::reset`], though globals be read-only.
-    pub fn set_run_global(&mut self, name: &str, value: LuaValue) {
-        let key = LuaValue::String(self.state.heap.string(name.as_bytes()));
-        self.run_globals.push(key);
-        self.state.heap.force(self.state.globals, key, value);
+    pub fn set_run_global(&mut self, name: LuaValue, value: LuaValue) {
+        self.run_globals.push(name);
+        self.state.heap.force(self.state.globals, name, value);
     }
 
     /// The value that calls the host's function of a number.
@@ -150,10 +149,8 @@ impl Machine {
     /// A new table of the values 1 to n.
     pub fn list(&mut self, values: &[LuaValue]) -> LuaValue {
         let table = self.state.heap.new_table(values.len(), 0);
-        for (index, value) in values.iter().enumerate() {
-            let done = self.state.heap.set(table, LuaValue::Number((index + 1) as f64), *value);
-            debug_assert!(done.is_ok(), "a new table takes numbers");
-        }
+        let done = self.state.heap.set_list(table, 0, values);
+        debug_assert!(done.is_ok(), "a new table takes a list");
         LuaValue::Table(table)
     }
 
@@ -208,17 +205,18 @@ impl Machine {
         at.depth = 0;
         at.top = 0;
         self.state.current = crate::value::ThreadRef(0);
-        self.state.coroutines.clear();
-        self.state.coroutines.shrink_to(1024);
-        self.state.coroutines.push(None);
+        if self.state.coroutines.len() != 1 || self.state.coroutines[0].is_some() {
+            self.state.coroutines.clear();
+            self.state.coroutines.shrink_to(1024);
+            self.state.coroutines.push(None);
+        }
     }
 
     /// Drops everything that the run has left behind.
     pub fn reset(&mut self) {
         self.stop();
-        for key in std::mem::take(&mut self.run_globals) {
-            self.state.heap.force(self.state.globals, key, LuaValue::Nil);
-        }
+        let Self { state, run_globals, .. } = self;
+        run_globals.drain(..).for_each(|key| state.heap.force(state.globals, key, LuaValue::Nil));
         // What is left above the top is never read: functions begin with registers that are nil.
         if self.state.at.stack.len() > self::state::STACK_START {
             self.state.at.stack.truncate(self::state::STACK_START);

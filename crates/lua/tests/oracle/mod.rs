@@ -98,7 +98,8 @@ impl Oracle {
         let machine = &mut self.machine;
         let arguments: Vec<_> = sources.iter().map(|source| machine.string(source.as_bytes())).collect();
         let arguments = machine.list(&arguments);
-        machine.set_run_global("ARGV", arguments);
+        let name = machine.string(b"ARGV");
+        machine.set_run_global(name, arguments);
         let function = machine.load(&self.program).expect("room for the program");
         machine.start(function, &[]);
         let end = loop {

@@ -29,6 +29,10 @@ pub(crate) struct Api<'a> {
     pub(crate) chosen: ProtocolVersion,
     /// The functions of a library that is being loaded.
     pub(crate) registered: Option<&'a mut Registrations>,
+    /// Where the script's own reply goes, if a command's reply may be it as it is.
+    pub(crate) reply: Option<&'a mut Output>,
+    /// It has got there.
+    pub(crate) has_replied: bool,
 }
 
 /// What a function of the table fails with.
@@ -97,10 +101,22 @@ impl Api<'_> {
         if !self.gather(call) {
             return failed(call, "Lua redis lib command arguments must be strings or integers");
         }
-        let Self { commands, memory, chosen, .. } = self;
+        let Self { commands, memory, chosen, reply, has_replied, .. } = self;
         let CallMemory { args, out, .. } = &mut **memory;
         out.clear();
-        commands.call(args.as_args(), *chosen, out);
+        match reply {
+            Some(reply) if *chosen == ProtocolVersion::Resp2 && call.is_last() => {
+                let (mark, at) = (reply.mark(), reply.bytes.len());
+                commands.call(args.as_args(), *chosen, reply);
+                // What a script returns of these is what it has got, to the byte.
+                if matches!(reply.bytes.get(at), Some(b'$' | b':' | b'+')) {
+                    *has_replied = true;
+                    return HostOutcome::Return;
+                }
+                reply.move_to(mark, out);
+            }
+            _ => commands.call(args.as_args(), *chosen, out),
+        }
         out.flatten();
         if !call.allows(out.bytes.len()) {
             return HostOutcome::Error(call.string(b"not enough memory"));

@@ -61,9 +61,8 @@ pub enum RunEnd {
 }
 
 /// A run that has begun.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 struct Run {
-    program: Program,
     /// The protocol in which the script gets replies.
     chosen: ProtocolVersion,
     /// There was no memory for its code.
@@ -75,8 +74,12 @@ struct Run {
 pub struct Engine {
     options: EngineOptions,
     machine: Machine,
+    /// The names of the tables that a script finds its keys and arguments in.
+    names: [LuaValue; 2],
     /// The scripts that have run on it: nothing at first, then their functions.
     loaded: HashMap<Sha, Option<LuaValue>, rapidhash::fast::RandomState>,
+    /// That of the script that ran last.
+    last: Option<(Sha, LuaValue)>,
     /// See [`Machines`].
     generation: u64,
     memory: CallMemory,
@@ -93,10 +96,13 @@ impl Engine {
     /// A machine.
     #[must_use]
     pub fn new(options: EngineOptions) -> Self {
+        let (machine, names) = machine(&options);
         Self {
             options,
-            machine: machine(&options),
+            machine,
+            names,
             loaded: HashMap::default(),
+            last: None,
             generation: 0,
             memory: CallMemory::default(),
             values: Vec::new(),
@@ -113,30 +119,36 @@ impl Engine {
             Program::Script(script) => self.function(script),
             Program::Function(function) => Some(function.callback),
         };
-        let lists = [invocation.keys, invocation.args].map(|args| self.list(args));
-        let mut arguments = &lists[..];
-        if let Program::Script(_) = invocation.program {
-            ["KEYS", "ARGV"].iter().zip(lists).for_each(|(name, list)| self.machine.set_run_global(name, list));
-            arguments = &[];
+        let given = [invocation.keys, invocation.args];
+        let (mut lists, mut arguments) = ([LuaValue::Nil; 2], 0);
+        match invocation.program {
+            Program::Script(script) => {
+                for ((args, name), is_used) in given.into_iter().zip(self.names).zip(script.uses) {
+                    if is_used {
+                        let list = self.list(args);
+                        self.machine.set_run_global(name, list);
+                    }
+                }
+            }
+            Program::Function(_) => {
+                lists = given.map(|args| self.list(args));
+                arguments = lists.len();
+            }
         }
         self.seed = self.seed.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
         self.machine.seed_random((self.seed >> 33) as i32);
-        self.machine.start(function.unwrap_or_default(), arguments);
-        let (program, is_unloaded) = (invocation.program.clone(), function.is_none());
-        self.run = Some(Run { program, chosen: ProtocolVersion::Resp2, is_unloaded });
+        self.machine.start(function.unwrap_or_default(), &lists[..arguments]);
+        self.run = Some(Run { chosen: ProtocolVersion::Resp2, is_unloaded: function.is_none() });
     }
 
     /// Runs what was started to its end, or to where it is suspended. What it returns, or its error, is a reply in the client's
     /// protocol.
-    pub fn go_on(
-        &mut self,
-        machines: &Machines,
-        commands: &mut dyn Commands,
-        version: ProtocolVersion,
-        out: &mut Output,
-    ) -> RunEnd {
+    pub fn go_on(&mut self, program: &Program, commands: &mut dyn Commands, version: ProtocolVersion, out: &mut Output) -> RunEnd {
         let Some(run) = self.run.take() else { return RunEnd::Failed };
-        let mut api = Api { commands, memory: &mut self.memory, chosen: run.chosen, registered: None };
+        // What a script returns in the protocol in which it has got it is not taken apart.
+        let mark = out.mark();
+        let reply = (version == ProtocolVersion::Resp2).then_some(&mut *out);
+        let mut api = Api { commands, memory: &mut self.memory, chosen: run.chosen, registered: None, reply, has_replied: false };
         let (ended, verdict) = loop {
             if run.is_unloaded {
                 break (MachineEnd::Failed, Verdict::GoOn);
@@ -147,31 +159,37 @@ impl Engine {
                 break (ended, verdict);
             }
         };
-        let run = Run { chosen: api.chosen, ..run };
+        let (run, has_replied) = (Run { chosen: api.chosen, ..run }, api.has_replied);
         if verdict == Verdict::Suspend {
             self.run = Some(run);
             return RunEnd::Suspended;
         }
         let end = match ended {
+            MachineEnd::Done if has_replied => RunEnd::Returned,
             MachineEnd::Done => {
                 let value = self.machine.results().first().copied().unwrap_or_default();
                 Writer { machine: &mut self.machine, out, version, chosen: run.chosen, commands }.write(value);
                 RunEnd::Returned
             }
             ended => {
-                let (text, counted) = self.error_of(&run, ended);
+                out.truncate(mark);
+                let (text, counted) = self.error_of(program, run.is_unloaded, ended);
                 let machine = &mut self.machine;
                 Writer { machine, out, version, chosen: run.chosen, commands }.error(&text, counted);
                 RunEnd::Failed
             }
         };
         self.machine.reset();
+        end
+    }
+
+    /// Tells the statistics how much memory the machine takes, once a run has ended.
+    pub fn note_memory(&mut self, machines: &Machines) {
         let used = self.machine.memory_used();
         if used != self.reported {
             machines.note(used as i64 - self.reported as i64);
             self.reported = used;
         }
-        end
     }
 
     /// Begins anew with an empty machine when the scripts were flushed, or are many.
@@ -181,13 +199,20 @@ impl Engine {
         if !self.loaded.is_empty() && (generation != self.generation || self.loaded.len() > LOADED_MAX) {
             self.generation = generation;
             self.loaded.clear();
-            self.machine = machine(&self.options);
+            self.last = None;
+            (self.machine, self.names) = machine(&self.options);
         }
     }
 
     /// The function of a script. It is kept from its second run on: many run but once.
     fn function(&mut self, script: &Script) -> Option<LuaValue> {
+        if let Some((sha, function)) = self.last
+            && sha == script.sha
+        {
+            return Some(function);
+        }
         if let Some(Some(function)) = self.loaded.get(&script.sha) {
+            self.last = Some((script.sha, *function));
             return Some(*function);
         }
         let function = self.machine.load(&script.proto)?;
@@ -210,16 +235,16 @@ impl Engine {
     }
 
     /// The error that a run has ended with, and whether it is part of the statistics already.
-    fn error_of(&mut self, run: &Run, ended: MachineEnd) -> (Vec<u8>, bool) {
+    fn error_of(&mut self, program: &Program, is_unloaded: bool, ended: MachineEnd) -> (Vec<u8>, bool) {
         if ended != MachineEnd::Failed {
             Values::of(&mut self.machine).note_place();
             return (
                 self.with_place(
-                    match run.program.kind() {
+                    match program.kind() {
                         ProgramKind::Script => b"ERR Script killed by user with SCRIPT KILL.",
                         ProgramKind::Function => b"ERR Script killed by user with FUNCTION KILL.",
                     },
-                    run,
+                    program,
                 ),
                 false,
             );
@@ -232,23 +257,23 @@ impl Engine {
                 counted = Values::of(&mut self.machine).field(error, to_lua::IS_COUNTED).is_true();
                 text = Values::of(&mut self.machine).text(message).unwrap_or_else(|| b"ERR unknown error".to_vec());
             }
-            _ if run.is_unloaded || Values::of(&mut self.machine).is_text(error, NO_MEMORY) => {
+            _ if is_unloaded || Values::of(&mut self.machine).is_text(error, NO_MEMORY) => {
                 // Without a place: there is no room for it.
-                return ([b"ERR Error running script ", &run.program.name()[..], b", ", NO_MEMORY].concat(), false);
+                return ([b"ERR Error running script ", &program.name()[..], b", ", NO_MEMORY].concat(), false);
             }
             other => {
                 let message = Values::of(&mut self.machine).text(other);
                 text.extend(message.unwrap_or_else(|| shown(other).into()));
             }
         }
-        (self.with_place(&text, run), counted)
+        (self.with_place(&text, program), counted)
     }
 
     /// An error with the name of the script, and where in it.
-    fn with_place(&mut self, text: &[u8], run: &Run) -> Vec<u8> {
+    fn with_place(&mut self, text: &[u8], program: &Program) -> Vec<u8> {
         match Values::of(&mut self.machine).place() {
             Some((source, line)) => {
-                let place = [b" script: ", &run.program.name()[..], b", on ", source].concat();
+                let place = [b" script: ", &program.name()[..], b", on ", source].concat();
                 [text, &place, format!(":{line}.").as_bytes()].concat()
             }
             None => text.to_vec(),
@@ -256,6 +281,8 @@ impl Engine {
     }
 }
 
+/// The tables that a script finds its keys and arguments in.
+pub(crate) const NAMES: [&str; 2] = ["KEYS", "ARGV"];
 /// What a run fails with that has used up its memory.
 const NO_MEMORY: &[u8] = b"not enough memory";
 
@@ -268,7 +295,7 @@ fn shown(value: LuaValue) -> &'static str {
     }
 }
 
-fn machine(options: &EngineOptions) -> Machine {
+fn machine(options: &EngineOptions) -> (Machine, [LuaValue; 2]) {
     let mut machine = Machine::new(&MachineOptions {
         seed: options.seed,
         memory_limit: options.memory_limit,
@@ -276,7 +303,8 @@ fn machine(options: &EngineOptions) -> Machine {
         error_tables: true,
     });
     machine.set_clock(|| almandine_io::clock::monotonic_ns() as f64 / 1e9);
+    let names = NAMES.map(|name| machine.string(name.as_bytes()));
     library::install(&mut machine);
     Values::of(&mut machine).limit_memory(options.memory_limit);
-    machine
+    (machine, names)
 }

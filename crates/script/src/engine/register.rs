@@ -78,6 +78,8 @@ impl Engine {
             memory: &mut self.memory,
             chosen: ProtocolVersion::Resp2,
             registered: Some(&mut registrations),
+            reply: None,
+            has_replied: false,
         };
         let ended = loop {
             match self.machine.run(&mut api, SLICE) {

@@ -63,10 +63,13 @@ impl Bench {
         let mut given = ArgsBuf::new();
         args.iter().for_each(|arg| given.push(arg.as_bytes()));
         let (keys, args) = (given.as_args().first(1), given.as_args().slice_from(1));
-        self.engine.start(&self.scripts.machines, Invocation { program: &Program::Script(script), keys, args });
+        let program = Program::Script(script);
+        self.engine.start(&self.scripts.machines, Invocation { program: &program, keys, args });
         let mut out = Output::new();
-        let end = self.engine.go_on(&self.scripts.machines, &mut self.server, ProtocolVersion::Resp2, &mut out);
+        let end = self.engine.go_on(&program, &mut self.server, ProtocolVersion::Resp2, &mut out);
         assert_ne!(end, RunEnd::Suspended);
+        self.engine.note_memory(&self.scripts.machines);
+        out.flatten();
         String::from_utf8(out.bytes).unwrap().replace("\r\n", " ")
     }
 }
@@ -146,6 +149,25 @@ fn tables_within_themselves_end() {
 }
 
 #[test]
+fn the_reply_of_the_last_call_is_the_reply() {
+    let mut bench = Bench::new();
+    for (text, reply) in [
+        ("return redis.call('ECHO', KEYS[1])", "$1 k "),
+        ("return redis.pcall('GET')", "$-1 "),
+        ("return redis.pcall('FAIL')", "-BAD thing "),
+        ("return redis.call('MAP')", "*2 $5 field $3 1.5 "),
+        ("return (redis.call('ECHO', KEYS[1]))", "$1 k "),
+        ("local f = function() return redis.call('ECHO', 'in') end return {f(), f()}", "*2 $2 in $2 in "),
+        ("local f = coroutine.wrap(function() return redis.call('ECHO', 'in') end) f() return 3", ":3 "),
+        ("return pcall(redis.call, 'ECHO', 'in')", ":1 "),
+    ] {
+        assert_eq!(bench.run(text, &["k"]), reply, "{text}");
+    }
+    assert!(bench.run("return redis.call('FAIL')", &[]).starts_with("-BAD thing script: "), "an error has its place");
+    assert_eq!(bench.run("return redis.call('LARGE')", &[]).len(), 100_000 + "$100000  ".len());
+}
+
+#[test]
 fn what_is_killed_catches_nothing_and_what_is_suspended_goes_on() {
     let mut bench = Bench::new();
     bench.server.verdict = Some(Verdict::End);
@@ -154,12 +176,13 @@ fn what_is_killed_catches_nothing_and_what_is_suspended_goes_on() {
     let script = bench.scripts.evaluate(b"local n = 0 for i = 1, 100000 do n = n + 1 end return {n, KEYS[1]}").unwrap();
     let mut given = ArgsBuf::new();
     given.push(b"key");
-    let invocation = Invocation { program: &Program::Script(script), keys: given.as_args(), args: given.as_args().slice_from(1) };
+    let program = Program::Script(script);
+    let invocation = Invocation { program: &program, keys: given.as_args(), args: given.as_args().slice_from(1) };
     bench.engine.start(&bench.scripts.machines, invocation);
     bench.server.verdict = Some(Verdict::Suspend);
     let mut out = Output::new();
     let mut suspended = 0;
-    while bench.engine.go_on(&bench.scripts.machines, &mut bench.server, ProtocolVersion::Resp2, &mut out) == RunEnd::Suspended {
+    while bench.engine.go_on(&program, &mut bench.server, ProtocolVersion::Resp2, &mut out) == RunEnd::Suspended {
         suspended += 1;
         assert!(out.is_empty());
     }

@@ -32,6 +32,8 @@ pub(crate) struct Timing {
     /// Number, in its batch, of the segment's first command.
     first: usize,
     segment_start_ns: u64,
+    /// When the segment within a command ended that is timed alone: its own end. Zero when there was none.
+    inner_end_ns: u64,
     latency_tracking: bool,
     slow_ns: u64,
     spike_ms: u64,
@@ -48,6 +50,7 @@ impl Timing {
             total: 0,
             first: 0,
             segment_start_ns: 0,
+            inner_end_ns: 0,
             latency_tracking: true,
             slow_ns: u64::MAX,
             spike_ms: 0,
@@ -73,6 +76,20 @@ impl Timing {
     #[inline]
     pub(crate) fn begin(&mut self, now_ns: u64) {
         self.segment_start_ns = now_ns;
+    }
+
+    /// When the command began that runs, about: not after it did.
+    #[inline]
+    pub(crate) fn begun_ns(&self) -> u64 {
+        self.segment_start_ns
+    }
+
+    /// Ends the segment of commands that a command has called which is timed alone, and ends next.
+    pub(crate) fn end_inner(&mut self, statistics: &WorkerStatistics) {
+        if self.total > 0 {
+            self.inner_end_ns = clock::monotonic_ns();
+            self.end(self.inner_end_ns, statistics);
+        }
     }
 
     /// Counts a fast command, numbered `command` in its batch, into the segment.
@@ -109,6 +126,7 @@ impl Timing {
     /// Ends the segment before a command that is timed alone; returns the time.
     pub(crate) fn begin_alone(&mut self, context: &Context, client: &Client, dispatch: &Dispatch, now_ms: i64) -> u64 {
         let start_ns = clock::monotonic_ns();
+        self.inner_end_ns = 0;
         self.end(start_ns, context.statistics());
         show(client, dispatch, now_ms);
         start_ns
@@ -121,6 +139,7 @@ impl Timing {
         if self.total > 0 {
             return self.begin_alone(context, client, dispatch, now_ms);
         }
+        self.inner_end_ns = 0;
         show(client, dispatch, now_ms);
         self.segment_start_ns
     }
@@ -140,7 +159,10 @@ impl Timing {
         args: Args<'_>,
         start_ns: u64,
     ) -> u64 {
-        let end_ns = clock::monotonic_ns();
+        let end_ns = match std::mem::take(&mut self.inner_end_ns) {
+            0 => clock::monotonic_ns(),
+            inner_end_ns => inner_end_ns,
+        };
         // What was computed in slices has taken time before.
         let elapsed_ns = end_ns.saturating_sub(start_ns) + client.computing.take_spent_ns();
         if matches!(dispatch.run, Handler::Admin(_)) && !context.view.is_current(&context.instance.config) {

@@ -162,7 +162,7 @@ impl Runner {
                 }
                 outcome
             }
-            Handler::Script(prepare) => self.run_script(client, out, args.slice_from(0), prepare),
+            Handler::Script(prepare) => self.run_script(client, out, (args.slice_from(0), planned.key), prepare),
             // Of the second the table finds none by the name of a call.
             Handler::Container | Handler::Unserved => Err(errors::wrong_arity(&context.table.row(dispatch.index).name).into()),
         }

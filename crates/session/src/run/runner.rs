@@ -17,7 +17,7 @@ use crate::observe::timing::Timing;
 use crate::observe::{hot_keys, monitor};
 use crate::run::outcome::Pending;
 use crate::state::script_run::{Restart, Suspended};
-use crate::steps::plan::Planned;
+use crate::steps::plan::{Memo, Planned};
 use crate::steps::reply;
 
 /// Times that a command of a unit reads what it has missed before that counts as lost.
@@ -74,6 +74,8 @@ pub(crate) struct Runner {
     pub(crate) restart: Restart,
     /// What is executed happened long ago: no time passes meanwhile.
     pub(crate) is_past: bool,
+    /// The commands that scripts call.
+    pub(crate) names: Memo,
 }
 
 impl Runner {

@@ -14,7 +14,8 @@ use std::sync::atomic::Ordering::Relaxed;
 use almandine_base::events::Classes;
 use almandine_base::{Output, step};
 use almandine_handler::{
-    Client, CommandError, Dispatch, Flags, Outcome, Prepare, ScriptCall, Stop, errors, follow, rights, tracking,
+    Client, CommandError, Dispatch, Flags, Outcome, PlannedKey, Prepare, ScriptCall, Stop, errors, follow, footprint, rights,
+    tracking,
 };
 use almandine_io::{clock, entropy};
 use almandine_keyspace::{Filled, Missing, Need};
@@ -23,7 +24,6 @@ use almandine_resp::{Args, ProtocolVersion, Reply};
 use almandine_script::{Commands, Engine, EngineOptions, Footprint, Invocation, Program, RunEnd, Running, ScriptFlags, Verdict};
 
 use crate::observe::{monitor, running};
-use crate::run::footprint;
 use crate::run::outcome::{BatchEnd, Executed};
 use crate::run::runner::{Called, Runner, steps};
 use crate::state::connection::Connection;
@@ -35,6 +35,8 @@ use crate::steps::residency::is_too_much;
 
 /// Steps around a command that a script calls.
 const IN_SCRIPT: u8 = steps::MONITOR | steps::TRACK | steps::HOT_KEYS | steps::NOTIFY | steps::READ_AT_ONCE;
+/// Events that reads tell.
+const TOLD: Classes = Classes::EXPIRED.union(Classes::MISS);
 /// What a script that has run for long may take between two rounds of its worker.
 const SLICE_NS: u64 = 5_000_000;
 
@@ -45,7 +47,13 @@ impl Runner {
     /// When it may not run, or is suspended.
     #[cold]
     #[inline(never)]
-    pub(crate) fn run_script(&mut self, client: &mut Client, out: &mut Output, args: Args<'_>, prepare: Prepare) -> Outcome {
+    pub(crate) fn run_script(
+        &mut self,
+        client: &mut Client,
+        out: &mut Output,
+        (args, key): (Args<'_>, PlannedKey),
+        prepare: Prepare,
+    ) -> Outcome {
         if let Some(mut reply) = client.script_reply.take() {
             reply.flatten();
             self.count_failure(args, &reply.bytes);
@@ -55,9 +63,9 @@ impl Runner {
         let call = prepare(&self.context, args)?;
         self.admit_script(&call)?;
         let lines = self.monitor_lines.len();
-        if self.run_prepared(client, out, args, &call, false)? == Restart::Due {
+        if self.run_prepared(client, out, (args, key), &call, false)? == Restart::Due {
             self.monitor_lines.truncate(lines);
-            self.run_prepared(client, out, args, &call, true)?;
+            self.run_prepared(client, out, (args, key), &call, true)?;
         }
         Ok(())
     }
@@ -68,14 +76,14 @@ impl Runner {
         &mut self,
         client: &mut Client,
         out: &mut Output,
-        args: Args<'_>,
+        (args, key): (Args<'_>, PlannedKey),
         call: &ScriptCall<'_>,
         alone: bool,
     ) -> Result<Restart, Stop> {
-        let instance = Arc::clone(&self.context.instance);
+        let scripts = &self.context.instance.scripts;
         let mut engine = match call.program {
             Program::Script(_) => self.engine.take().unwrap_or_else(|| self.new_engine()),
-            Program::Function(_) => instance.scripts.libraries.take_engine().ok_or(errors::script::BUSY_FUNCTION)?,
+            Program::Function(_) => scripts.libraries.take_engine().ok_or(errors::script::BUSY_FUNCTION)?,
         };
         let scope = match self.begin_unit(client, call, alone) {
             Ok(scope) => scope,
@@ -84,8 +92,11 @@ impl Runner {
                 return Err(stop);
             }
         };
-        engine.start(&instance.scripts.machines, Invocation { program: &call.program, keys: call.keys, args: call.args });
-        let start_ns = clock::monotonic_ns();
+        // One that runs alone has waited for others.
+        let start_ns = if scope == Scope::Alone && !alone { clock::monotonic_ns() } else { self.timing.begun_ns() };
+        let instance = &self.context.instance;
+        let invocation = Invocation { program: &call.program, keys: call.keys, args: call.args };
+        engine.start(&instance.scripts.machines, invocation);
         let mut run = ScriptRun {
             read_only: call.writes_nothing(),
             checks_memory: call.program.flags().any(ScriptFlags::COMPATIBLE),
@@ -93,38 +104,41 @@ impl Runner {
             wrote: false,
             remembered: false,
             // What is told of keys that are read is seen.
-            seen: scope != Scope::Planned || self.accessor.changes().publishes(Classes::EXPIRED.union(Classes::MISS)),
+            seen: scope != Scope::Planned || self.accessor.changes().publishes(TOLD),
+            endless: scope == Scope::Planned && is_endless(&call.program),
             scope,
             start_ns,
             slice_ns: start_ns,
             running: None,
-            program: call.program.clone(),
             before: Before { db: client.db, version: client.version, transaction: client.transaction.take() },
         };
         client.in_script = true;
         let (mark, before, at) = (out.mark(), out.len(), out.bytes.len());
-        match self.go_on(&mut engine, &mut run, client, out, Some(args)) {
+        let called = (Some(args), if scope == Scope::Single { key } else { PlannedKey::default() });
+        match self.go_on((&mut engine, &call.program), &mut run, client, out, called) {
             RunEnd::Suspended => {
                 debug_assert_eq!(before, out.len(), "a script that is suspended has no reply");
                 out.truncate(mark);
                 let (connection, orphan, out) = (None, None, Output::new());
-                self.suspended = Some(Box::new(Suspended { engine, run, connection, orphan, out }));
+                let program = call.program.clone();
+                self.suspended = Some(Box::new(Suspended { engine, run, program, connection, orphan, out }));
                 return Err(Stop::Suspended);
             }
             RunEnd::Failed | RunEnd::Returned => {}
         }
+        out.set_whole(scope == Scope::OfTransaction);
         if std::mem::take(&mut self.restart) == Restart::Due {
             out.truncate(mark);
             self.end_script(&mut run, client);
-            self.keep_engine(engine, &run.program);
+            self.keep_engine(engine, &call.program);
             self.accessor.unit().end();
             return Ok(Restart::Due);
         }
         self.count_failure(args, &out.bytes[at..]);
         self.end_script(&mut run, client);
-        self.keep_engine(engine, &run.program);
+        self.keep_engine(engine, &call.program);
         // One that has made a key ready is ended by the caller, behind the command.
-        if scope != Scope::OfTransaction && !self.accessor.serving().has_ready() {
+        if matches!(scope, Scope::Planned | Scope::Alone) && !self.accessor.serving().has_ready() {
             self.accessor.unit().end();
             if scope == Scope::Planned {
                 self.accessor.unit().remove_expired(call.keys.iter().map(|key| (client.db, key)));
@@ -152,8 +166,12 @@ impl Runner {
         }
         if !alone
             && let Program::Script(script) = &call.program
-            && let Footprint::Declared { keys, constants, writes } = footprint::of(script, self.context.table)
+            && let Footprint::Declared { keys, constants, writes, reads_once, endless } = footprint::of(script, self.context.table)
+            && !(*endless && self.accessor.changes().publishes(TOLD))
         {
+            if *reads_once && !self.accessor.cold().is_possible() && !self.accessor.changes().publishes(TOLD) {
+                return Ok(Scope::Single);
+            }
             let declared = if *keys { call.keys } else { call.keys.first(0) };
             let keys = || declared.iter().chain(constants.iter().map(|key| &**key));
             self.begin_planned(client.db, keys, *writes)?;
@@ -171,7 +189,7 @@ impl Runner {
     fn begin_planned<'k, K: Iterator<Item = &'k [u8]>>(&mut self, db: u16, keys: impl Fn() -> K, writes: bool) -> Outcome {
         let accessor = &mut self.accessor;
         // What has expired is removed where it is met, while that is told.
-        let may_write = writes || accessor.changes().publishes(Classes::EXPIRED.union(Classes::MISS));
+        let may_write = writes || accessor.changes().publishes(TOLD);
         accessor.unit().plan();
         for key in keys() {
             step!(PlanKeys, { accessor.unit().add(db, key, may_write); }, else {});
@@ -210,22 +228,19 @@ impl Runner {
     /// Runs a script that has been prepared, until it ends or is suspended.
     fn go_on(
         &mut self,
-        engine: &mut Engine,
+        (engine, program): (&mut Engine, &Program),
         run: &mut ScriptRun,
         client: &mut Client,
         out: &mut Output,
-        called: Option<Args<'_>>,
+        (called, key): (Option<Args<'_>>, PlannedKey),
     ) -> RunEnd {
-        let instance = Arc::clone(&self.context.instance);
         let version = run.before.version;
         let watched_bytes = self.after_command.watch(0);
-        let mut caller = Caller { runner: self, client, run, called, watched_bytes };
-        let end = engine.go_on(&instance.scripts.machines, &mut caller, version, out);
+        let mut caller = Caller { runner: self, client, run, program, called, key, watched_bytes };
+        let end = engine.go_on(program, &mut caller, version, out);
         client.version = version;
         // What its commands took is theirs, the rest is its own.
-        if self.timing.has_segment() {
-            self.timing.end(clock::monotonic_ns(), self.context.statistics());
-        }
+        self.timing.end_inner(self.context.statistics());
         end
     }
 
@@ -258,7 +273,8 @@ impl Runner {
     }
 
     /// Keeps the machine for the next run.
-    fn keep_engine(&mut self, engine: Box<Engine>, program: &Program) {
+    fn keep_engine(&mut self, mut engine: Box<Engine>, program: &Program) {
+        engine.note_memory(&self.context.instance.scripts.machines);
         match program {
             Program::Script(_) => self.engine = Some(engine),
             Program::Function(_) => self.context.instance.scripts.libraries.give_engine(engine),
@@ -318,10 +334,10 @@ impl Worker {
             (None, None) => return,
         };
         let runner = &mut self.runner;
-        let Suspended { engine, run, out, .. } = &mut *suspended;
+        let Suspended { engine, run, program, out, .. } = &mut *suspended;
         run.slice_ns = clock::monotonic_ns();
         runner.timing.begin(run.slice_ns);
-        if runner.go_on(engine, run, client, out, None) == RunEnd::Suspended {
+        if runner.go_on((engine, program), run, client, out, (None, PlannedKey::default())) == RunEnd::Suspended {
             suspended.orphan = orphan;
             runner.suspended = Some(suspended);
         } else {
@@ -332,7 +348,7 @@ impl Worker {
             runner.notify_changes(client);
             runner.accessor.end_batch();
             client.script_reply = Some(Box::new(std::mem::take(out)));
-            runner.keep_engine(suspended.engine, &suspended.run.program);
+            runner.keep_engine(suspended.engine, &suspended.program);
             runner.after_command.finish_of_nobody(&runner.context);
             if let Some(id) = id.filter(|_| orphan.is_none()) {
                 control.resume(id);
@@ -341,6 +357,11 @@ impl Worker {
         running::end();
         monitor::publish(&mut self.runner.monitor_lines, &self.runner.context.instance);
     }
+}
+
+fn is_endless(program: &Program) -> bool {
+    let footprint = if let Program::Script(script) = program { script.footprint.get() } else { None };
+    matches!(footprint, Some(Footprint::Declared { endless: true, .. }))
 }
 
 /// The reply to a command of a script that runs again: no client reads it.
@@ -353,8 +374,11 @@ struct Caller<'r> {
     runner: &'r mut Runner,
     client: &'r mut Client,
     run: &'r mut ScriptRun,
+    program: &'r Program,
     /// The call of the script, in its first slice.
     called: Option<Args<'r>>,
+    /// The first key of the call, as it was planned, when that is how it is used.
+    key: PlannedKey,
     watched_bytes: usize,
 }
 
@@ -388,6 +412,18 @@ impl Caller<'_> {
         None
     }
 
+    /// The key of a command, if it is the one that was planned.
+    #[inline]
+    fn planned_key(&self, dispatch: &Dispatch, args: Args<'_>) -> PlannedKey {
+        match self.called {
+            Some(called) if self.key.position != 0 && dispatch.key != 0 => {
+                let is_it = args.get(usize::from(dispatch.key)) == called.get(usize::from(self.key.position));
+                if is_it { PlannedKey { position: dispatch.key, ..self.key } } else { PlannedKey::default() }
+            }
+            _ => PlannedKey::default(),
+        }
+    }
+
     /// A client that tracks hears of the keys that the call declares once the script has read anything, whichever it reads.
     #[cold]
     fn remember_declared(&mut self, dispatch: &Dispatch) {
@@ -409,8 +445,8 @@ impl Caller<'_> {
     fn show(&mut self) {
         let called = self.called.map(|args| args.iter().map(<[u8]>::to_vec).collect());
         let running = Arc::new(Running {
-            kind: self.run.program.kind(),
-            name: self.run.program.name(),
+            kind: self.program.kind(),
+            name: self.program.name(),
             command: called.unwrap_or_default(),
             start_ns: self.run.start_ns,
             wrote: AtomicBool::new(self.run.wrote),
@@ -430,13 +466,17 @@ impl Commands for Caller<'_> {
             return write_left_plan(out, version);
         }
         let table = self.runner.context.table;
-        let Some(dispatch) = table.resolve(args.at(0), args.get(1)) else {
+        let resolved = match self.runner.names.lookup(table, args.at(0)) {
+            Some(dispatch) if !dispatch.flags.any(Flags::CONTAINER) => Some(dispatch),
+            _ => table.resolve(args.at(0), args.get(1)),
+        };
+        let Some(dispatch) = resolved else {
             let known = table.resolve_known(args.at(0), args.get(1)).filter(|known| known.flags.any(Flags::NO_SCRIPT));
             let error = if known.is_some() { &errors::script::NOT_ALLOWED } else { &errors::script::UNKNOWN_COMMAND };
             return reply::error(&self.runner.context, self.client, out, error);
         };
         if let Some(refusal) = self.refusal(dispatch, args) {
-            self.run.seen = true;
+            self.run.seen |= !self.run.endless;
             self.runner.context.statistics().command(usize::from(dispatch.index)).rejected.add(1);
             return reply::error(&self.runner.context, self.client, out, &refusal);
         }
@@ -449,7 +489,7 @@ impl Commands for Caller<'_> {
         if self.client.tracking.is_some() && !self.run.remembered && !dispatch.flags.any(Flags::MAY_WRITE) {
             self.remember_declared(dispatch);
         }
-        let planned = Planned { dispatch: Some(dispatch), ..Planned::default() };
+        let planned = Planned { dispatch: Some(dispatch), key: self.planned_key(dispatch, args) };
         let together = !self.runner.timing.exact && dispatch.flags.any(Flags::FAST);
         let called = Called { dispatch, planned: &planned, number: 0, together, watched_bytes: self.watched_bytes };
         self.runner.restart = if self.run.seen { Restart::No } else { Restart::Possible };
@@ -481,6 +521,11 @@ impl Commands for Caller<'_> {
             let threshold_ms = self.runner.context.settings().process.busy_reply_threshold_ms;
             if threshold_ms == 0 || now_ns.saturating_sub(self.run.start_ns) / 1_000_000 < threshold_ms {
                 return Verdict::GoOn;
+            }
+            if self.run.endless && !self.run.seen {
+                // It is suspended then, and may be killed.
+                self.runner.restart = Restart::Due;
+                return Verdict::End;
             }
             self.show();
             self.run.slice_ns = 0;

@@ -20,13 +20,14 @@ pub(crate) struct ScriptRun {
     pub(crate) remembered: bool,
     /// Others may see that it has run: it does not run again.
     pub(crate) seen: bool,
+    /// It may have no end: it runs again, alone, when it has run for long.
+    pub(crate) endless: bool,
     pub(crate) scope: Scope,
     pub(crate) start_ns: u64,
     /// When its slice began.
     pub(crate) slice_ns: u64,
     /// What others see of it, once it has run for long.
     pub(crate) running: Option<Arc<Running>>,
-    pub(crate) program: Program,
     /// What its client was.
     pub(crate) before: Before,
 }
@@ -36,6 +37,8 @@ pub(crate) struct ScriptRun {
 pub(crate) enum Scope {
     /// One of the keys that its code declares.
     Planned,
+    /// One read of one key, as a command reads it.
+    Single,
     /// One that may touch anything.
     Alone,
     /// That of EXEC.
@@ -65,6 +68,7 @@ pub(crate) struct Before {
 pub(crate) struct Suspended {
     pub(crate) engine: Box<Engine>,
     pub(crate) run: ScriptRun,
+    pub(crate) program: Program,
     /// Whose it is.
     pub(crate) connection: Option<ConnectionId>,
     /// A client in place of one that is gone.

@@ -17,7 +17,7 @@ use crate::observe::timing::Timing;
 use crate::run::runner::Runner;
 use crate::state::script_run::Restart;
 use crate::state::unit_memory::UnitMemory;
-use crate::steps::plan::Planner;
+use crate::steps::plan::{Memo, Planner};
 use crate::steps::reads::Reads;
 
 /// One worker's parts.
@@ -42,7 +42,7 @@ impl Worker {
             accessor,
             timing: Timing::new(table.rows().len(), view.settings()),
             after_command: AfterCommand::new(view.settings()),
-            context: Context { instance, table, view, worker, subscribers: RefCell::default() },
+            context: Context { instance, table, view, worker, subscribers: RefCell::default(), recent_scripts: RefCell::default() },
             serving: Serving::default(),
             now_ms: clock::unix_ms(),
             monitor_lines: String::new(),
@@ -50,6 +50,7 @@ impl Worker {
             suspended: None,
             restart: Restart::No,
             is_past: false,
+            names: Memo::default(),
         };
         Self { runner, planner: Planner::new(table), reads, computing: VecDeque::new(), unit: UnitMemory::default() }
     }

@@ -10,6 +10,9 @@ use crate::state::received::Received;
 /// prefetched is still in the first cache level when it is used.
 pub(crate) const GROUP_COMMANDS_MAX: usize = 64;
 
+/// The place of the first key of a command that runs a script.
+const SCRIPT_KEY: usize = 3;
+
 /// Most keys of one command that are prefetched.
 const PREFETCHED_KEYS_MAX: usize = 256;
 
@@ -144,9 +147,8 @@ fn plan_keys(
 
 #[cold]
 fn plan_many(table: &'static Table, accessor: &mut Accessor, db: u16, dispatch: &Dispatch, args: Args<'_>) -> PlannedKey {
-    let shape = &table.row(dispatch.index).shape;
     let mut first = PlannedKey::default();
-    for (position, _) in shape.keys(args.len(), |argument| args.at(argument)).take(PREFETCHED_KEYS_MAX) {
+    let mut expect = |position: usize| {
         let key = accessor.key(db, args.at(position));
         let glance = accessor.group().expect(key.hash);
         if first.position == 0
@@ -154,6 +156,15 @@ fn plan_many(table: &'static Table, accessor: &mut Accessor, db: u16, dispatch: 
         {
             first = PlannedKey { position, namespace: key.namespace, glance, hash: key.hash };
         }
+    };
+    // The keys of most scripts are few, and counted in one digit.
+    if dispatch.flags.any(Flags::RUNS_SCRIPT)
+        && let [digit @ b'0'..=b'9'] = args.at(2)
+    {
+        (SCRIPT_KEY..args.len()).take(usize::from(digit - b'0')).for_each(expect);
+    } else {
+        let shape = &table.row(dispatch.index).shape;
+        shape.keys(args.len(), |argument| args.at(argument)).take(PREFETCHED_KEYS_MAX).for_each(|(position, _)| expect(position));
     }
     first
 }
@@ -170,7 +181,7 @@ pub(crate) fn declared_keys<'a>(
 
 /// Remembers short names as they were sent, because clients send the same few over and over: a hit costs a third of a look-up.
 #[derive(Default)]
-struct Memo {
+pub(crate) struct Memo {
     slots: [MemoSlot; MEMO_SLOTS],
 }
 
@@ -184,7 +195,7 @@ struct MemoSlot {
 
 impl Memo {
     #[inline]
-    fn lookup(&mut self, table: &'static Table, name: &[u8]) -> Option<&'static Dispatch> {
+    pub(crate) fn lookup(&mut self, table: &'static Table, name: &[u8]) -> Option<&'static Dispatch> {
         let Some(word) = word_of(name) else { return table.lookup(name) };
         let slot = &mut self.slots[(word.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 60) as usize % MEMO_SLOTS];
         if slot.word != word || slot.len != name.len() {

@@ -1,0 +1,74 @@
+//! What a script touches, decided once from its code: scripts whose keys are known before they run are planned as transactions
+//! are, and run beside others.
+
+use almandine_lua::{CallArgument, CallSite, Calls, Rest, Unseen};
+use almandine_script::{Footprint, Script};
+
+use crate::command::Handler;
+use crate::flags::Flags;
+use crate::table::{Dispatch, Table};
+
+/// Commands of which the keys do not follow from their arguments alone.
+const ANY: Flags = Flags::ANY_KEY.with(Flags::SELECTS).with(Flags::OTHER_DATABASE).with(Flags::CONTAINER);
+
+/// What a script touches.
+#[must_use]
+pub fn of<'s>(script: &'s Script, table: &Table) -> &'s Footprint {
+    script.footprint.get_or_init(|| classify(script, table).unwrap_or_else(Footprint::Any))
+}
+
+fn classify(script: &Script, table: &Table) -> Result<Footprint, Unseen> {
+    let Calls { sites, repeats, endless } = script.proto.calls()?;
+    let (mut keys, mut constants, mut writes, mut leaves) = (false, Vec::new(), false, false);
+    let mut reads_once = sites.len() == 1 && !repeats;
+    for site in &sites {
+        let unseen = |what| Unseen { line: site.line, what };
+        let Some(dispatch) = dispatch_of(site, table).map_err(unseen)? else {
+            reads_once = false;
+            continue;
+        };
+        keys |= site.rest == Rest::Keys;
+        writes |= matches!(dispatch.run, Handler::Write(_));
+        leaves |= dispatch.flags.any(Flags::MAY_WRITE);
+        reads_once &= matches!(dispatch.run, Handler::Read(_)) && dispatch.key != 0 && dispatch.flags.any(Flags::FAST);
+        for argument in keys_of(site, dispatch).ok_or_else(|| unseen("a key that is neither of KEYS nor written there"))? {
+            match argument {
+                CallArgument::Key => keys = true,
+                CallArgument::Constant(bytes) => constants.push(bytes.clone()),
+                CallArgument::Unknown => return Err(unseen("a key that is neither of KEYS nor written there")),
+            }
+        }
+    }
+    // What runs for long is run again alone, if nothing of it was seen.
+    if let Some(line) = endless.filter(|_| leaves || script.proto.mentions(b"log")) {
+        return Err(Unseen { line, what: "a loop or a recursion that may have no end, in a script that writes" });
+    }
+    constants.sort_unstable();
+    constants.dedup();
+    Ok(Footprint::Declared { keys, constants, writes, reads_once, endless: endless.is_some() })
+}
+
+/// The command of a call; `None` for one that fails whatever it is given.
+fn dispatch_of<'t>(site: &CallSite, table: &'t Table) -> Result<Option<&'t Dispatch>, &'static str> {
+    let Some(CallArgument::Constant(name)) = site.arguments.first() else { return Err("a command that is not written there") };
+    let Some(dispatch) = table.lookup(name) else { return Ok(None) };
+    if dispatch.flags.any(ANY) {
+        return Err("a command whose keys do not follow from its arguments");
+    }
+    Ok((!dispatch.flags.any(Flags::NO_SCRIPT)).then_some(dispatch))
+}
+
+/// The arguments of a call, as far as it names them, that are keys, or may be; nothing when that is not known.
+fn keys_of<'s>(site: &'s CallSite, dispatch: &Dispatch) -> Option<&'s [CallArgument]> {
+    if dispatch.flags.any(Flags::MANY_KEYS) {
+        // Which ones are keys may follow from the others.
+        let is_known = site.rest != Rest::Anything && !site.arguments.contains(&CallArgument::Unknown);
+        return is_known.then(|| &site.arguments[1..]);
+    }
+    match usize::from(dispatch.key) {
+        0 => Some(&[]),
+        key if key < site.arguments.len() => Some(&site.arguments[key..=key]),
+        // It fails for want of arguments, or one of KEYS follows.
+        _ => (site.rest != Rest::Anything).then_some(&[]),
+    }
+}

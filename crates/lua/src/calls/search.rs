@@ -1,0 +1,182 @@
+//! The functions of a script, and what is known of each: gone through until nothing new is learnt.
+
+use super::flow::Flow;
+use super::held::Held;
+use super::{CallSite, Calls, Unseen};
+use crate::instruction::Instruction;
+use crate::proto::{Capture, Proto};
+
+/// Times that all functions are gone through, beyond which the search ends.
+const ROUNDS_MAX: usize = 50;
+/// Instructions and functions of a script that is looked through.
+const INSTRUCTIONS_MAX: usize = 20_000;
+/// Instructions that are gone through, over all rounds.
+const STEPS_MAX: usize = 200_000;
+const FUNCTIONS_MAX: usize = 500;
+
+/// A function of the script. It is one for all instances of its code.
+#[derive(Debug)]
+pub(super) struct Function<'p> {
+    pub(super) proto: &'p Proto,
+    /// Nothing is known of it while nothing has called it.
+    pub(super) parameters: Option<Vec<Held>>,
+    /// The same, while it was not made.
+    pub(super) upvalues: Vec<Option<Held>>,
+    /// Upvalues that a function sets.
+    pub(super) sets: Vec<bool>,
+    /// Functions that it calls.
+    pub(super) calls: Vec<u16>,
+    /// The function that it stands in.
+    pub(super) parent: usize,
+}
+
+pub(super) const TOO_MUCH: &str = "more code than is looked through";
+
+/// A search.
+#[derive(Debug)]
+pub(super) struct Search<'p> {
+    pub(super) functions: Vec<Function<'p>>,
+    pub(super) sites: Vec<CallSite>,
+    pub(super) repeats: bool,
+    pub(super) endless: Option<u32>,
+    /// Something new was learnt.
+    pub(super) changed: bool,
+    /// Instructions that may still be gone through.
+    pub(super) budget: usize,
+}
+
+impl<'p> Search<'p> {
+    pub(super) fn new(proto: &'p Proto) -> Self {
+        let mut search =
+            Self { functions: Vec::new(), sites: Vec::new(), repeats: false, endless: None, changed: false, budget: STEPS_MAX };
+        search.add(proto, 0);
+        search.functions[0].parameters = Some(Vec::new());
+        search
+    }
+
+    /// Adds a function and those inside it, which have the numbers behind its own.
+    fn add(&mut self, proto: &'p Proto, parent: usize) {
+        if self.functions.len() > FUNCTIONS_MAX {
+            return;
+        }
+        let number = self.functions.len();
+        let upvalues = vec![None; proto.upvalues.len()];
+        let (sets, calls) = (sets_of(proto), Vec::new());
+        self.functions.push(Function { proto, parameters: None, upvalues, sets, calls, parent });
+        proto.prototypes.iter().for_each(|inner| self.add(inner, number));
+    }
+
+    pub(super) fn run(mut self) -> Result<Calls, Unseen> {
+        let instructions: usize = self.functions.iter().map(|function| function.proto.code.len()).sum();
+        let too_much = Unseen { line: 1, what: TOO_MUCH };
+        if instructions > INSTRUCTIONS_MAX || self.functions.len() > FUNCTIONS_MAX {
+            return Err(too_much);
+        }
+        for _ in 0..ROUNDS_MAX {
+            self.changed = false;
+            self.sites.clear();
+            for number in 0..self.functions.len() {
+                if self.functions[number].parameters.is_some() {
+                    Flow::new(&mut self, number).run()?;
+                }
+            }
+            if !self.changed {
+                self.find_recursion();
+                return Ok(Calls { sites: self.sites, repeats: self.repeats, endless: self.endless });
+            }
+        }
+        Err(too_much)
+    }
+
+    /// The number of a function that stands in another one.
+    pub(super) fn inner(&self, parent: usize, prototype: u32) -> Option<u16> {
+        let mut inner = (parent + 1..self.functions.len()).filter(|number| self.functions[*number].parent == parent);
+        inner.nth(prototype as usize).and_then(|number| u16::try_from(number).ok())
+    }
+
+    /// A function is called with these arguments.
+    pub(super) fn enter(&mut self, number: u16, arguments: &[Held]) {
+        let function = &mut self.functions[usize::from(number)];
+        let count = usize::from(function.proto.parameters);
+        let given = |index: usize| arguments.get(index).map_or(Held::Unknown, |held| held.elsewhere());
+        let (before, mut lost) = (function.parameters.clone(), Vec::new());
+        let after: Vec<Held> = match &before {
+            None => (0..count).map(given).collect(),
+            Some(known) => (0..count).map(|index| merged(known[index], given(index), &mut lost)).collect(),
+        };
+        self.changed |= before.as_ref() != Some(&after);
+        function.parameters = Some(after);
+        // What goes to `...` is not followed.
+        lost.extend(arguments.iter().skip(count).copied());
+        lost.into_iter().for_each(|held| self.lose(held));
+    }
+
+    /// What is not followed any more may be called by anything, itself included, with anything.
+    pub(super) fn lose(&mut self, held: Held) {
+        let Held::Function(number) = held else { return };
+        self.endless = self.endless.or(self.functions[usize::from(number)].proto.lines.first().copied());
+        if self.functions[usize::from(number)]
+            .parameters
+            .as_ref()
+            .is_none_or(|known| known.iter().any(|held| *held != Held::Unknown))
+        {
+            self.enter(number, &[]);
+        }
+    }
+
+    /// An upvalue of a function is this.
+    pub(super) fn capture(&mut self, number: u16, upvalue: usize, held: Held) {
+        let mut lost = Vec::new();
+        let known = &mut self.functions[usize::from(number)].upvalues[upvalue];
+        let after = known.map_or(held.elsewhere(), |known| merged(known, held.elsewhere(), &mut lost));
+        if *known != Some(after) {
+            *known = Some(after);
+            self.changed = true;
+        }
+        lost.into_iter().for_each(|held| self.lose(held));
+    }
+
+    /// A function that calls itself may have no end.
+    fn find_recursion(&mut self) {
+        for number in 0..self.functions.len() {
+            let (mut seen, mut rest) = (vec![false; self.functions.len()], self.functions[number].calls.clone());
+            while let Some(next) = rest.pop().map(usize::from) {
+                if next == number {
+                    self.endless = self.endless.or(self.functions[number].proto.lines.first().copied());
+                }
+                if !std::mem::replace(&mut seen[next], true) {
+                    rest.extend(&self.functions[next].calls);
+                }
+            }
+        }
+    }
+}
+
+fn merged(one: Held, other: Held, lost: &mut Vec<Held>) -> Held {
+    let merged = one.merge(other);
+    if merged != one {
+        lost.extend([one, other]);
+    }
+    merged
+}
+
+/// Upvalues that a function, or one inside it, sets.
+fn sets_of(proto: &Proto) -> Vec<bool> {
+    let mut sets = vec![false; proto.upvalues.len()];
+    for (pc, instruction) in proto.code.iter().enumerate() {
+        match instruction {
+            Instruction::SetUpvalue { b, .. } => sets[usize::from(*b)] = true,
+            Instruction::Closure { prototype, .. } => {
+                debug_assert!(pc < proto.code.len(), "an instruction stands in its function");
+                let inner = &proto.prototypes[*prototype as usize];
+                for (capture, is_set) in inner.captures.iter().zip(sets_of(inner)) {
+                    if let Capture::Upvalue(upvalue) = capture {
+                        sets[usize::from(*upvalue)] |= is_set;
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+    sets
+}
