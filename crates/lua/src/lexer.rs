@@ -3,6 +3,9 @@
 use crate::number;
 use crate::proto::chunk_name;
 
+/// Bytes of a chunk's name in a message of the compiler, which shows more of it than one of the machine.
+const SOURCE_MAX: usize = 80;
+
 /// A token.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Token {
@@ -48,11 +51,7 @@ pub(crate) struct Lexer<'a> {
 
 impl<'a> Lexer<'a> {
     pub(crate) fn new(text: &'a [u8], source: &'a [u8]) -> Self {
-        let mut lexer = Self { text, at: 0, start: 0, line: 1, source };
-        if text.first() == Some(&b'#') {
-            lexer.skip_line();
-        }
-        lexer
+        Self { text, at: 0, start: 0, line: 1, source }
     }
 
     fn peek(&self, ahead: usize) -> Option<u8> {
@@ -252,7 +251,14 @@ impl<'a> Lexer<'a> {
             Token::Byte(byte) if byte.is_ascii_control() => format!("char({byte})").into_bytes(),
             Token::Byte(byte) => vec![*byte],
             Token::End => b"<eof>".to_vec(),
-            Token::Name(_) | Token::Text(_) | Token::Number(_) => self.text[self.start..self.at].to_vec(),
+            Token::Text(content) => {
+                // Between its delimiters, but with what its escapes stand for.
+                let source = &self.text[self.start..self.at];
+                let long = source.iter().skip(1).position(|byte| *byte == b'[').filter(|_| source.first() == Some(&b'['));
+                let delimiter = long.map_or(1, |level| level + 2);
+                [&source[..delimiter], content, &source[source.len() - delimiter..]].concat()
+            }
+            Token::Name(_) | Token::Number(_) => self.text[self.start..self.at].to_vec(),
         }
     }
 
@@ -261,7 +267,7 @@ impl<'a> Lexer<'a> {
     }
 
     pub(crate) fn error_at(&self, line: u32, message: &[u8], near: Option<&[u8]>) -> SyntaxError {
-        let mut text = chunk_name(self.source);
+        let mut text = chunk_name(self.source, SOURCE_MAX);
         text.extend(format!(":{line}: ").bytes());
         text.extend_from_slice(message);
         if let Some(near) = near {

@@ -72,17 +72,24 @@ impl Proto {
     }
 }
 
+/// What C's formatting shows of a text: it ends at a zero byte.
+pub(crate) fn c_string(text: &[u8]) -> &[u8] {
+    &text[..text.iter().position(|byte| *byte == 0).unwrap_or(text.len())]
+}
+
+/// Bytes of a chunk's name in a message of the machine.
+pub(crate) const NAME_MAX: usize = 60;
+
 /// The name of a chunk in messages.
-pub(crate) fn chunk_name(source: &[u8]) -> Vec<u8> {
-    const LENGTH: usize = 60;
+pub(crate) fn chunk_name(source: &[u8], length: usize) -> Vec<u8> {
     match source.first() {
-        Some(b'=') => source[1..].iter().take(LENGTH - 1).copied().collect(),
+        Some(b'=') => source[1..].iter().take(length - 1).copied().collect(),
         Some(b'@') => {
-            let (name, most) = (&source[1..], LENGTH - 8);
+            let (name, most) = (&source[1..], length - 8);
             if name.len() <= most { name.to_vec() } else { [b"...", &name[name.len() - most..]].concat() }
         }
         _ => {
-            let most = LENGTH - 17;
+            let most = length - 17;
             let line = source.iter().position(|b| *b == b'\n' || *b == b'\r').unwrap_or(source.len());
             let cut = line.min(most);
             let dots: &[u8] = if cut < source.len() { b"..." } else { b"" };
@@ -97,9 +104,10 @@ mod tests {
 
     #[test]
     fn chunks_are_named_as_in_lua() {
-        assert_eq!(chunk_name(b"=user_script"), b"user_script");
-        assert_eq!(chunk_name(b"@file.lua"), b"file.lua");
-        assert_eq!(chunk_name(b"return 1"), b"[string \"return 1\"]");
-        assert_eq!(chunk_name(b"return 1\nx"), b"[string \"return 1...\"]");
+        assert_eq!(chunk_name(b"=user_script", NAME_MAX), b"user_script");
+        assert_eq!(chunk_name(b"@file.lua", NAME_MAX), b"file.lua");
+        assert_eq!(chunk_name(b"return 1", NAME_MAX), b"[string \"return 1\"]");
+        assert_eq!(chunk_name(b"return 1\nx", NAME_MAX), b"[string \"return 1...\"]");
+        assert_eq!(chunk_name(&[b'x'; 70], NAME_MAX), [b"[string \"", &[b'x'; 43][..], b"...\"]"].concat());
     }
 }

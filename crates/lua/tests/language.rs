@@ -213,3 +213,49 @@ fn compiled_code_and_deep_nesting_are_refused() {
     shows("out(pcall(unpack, {}, 0, 2^31 - 1))", "false too many results to unpack");
     shows("out(pcall(string.dump, out))", "false unable to dump given function");
 }
+
+#[test]
+fn a_coroutine_yields_to_the_loop_that_it_iterates() {
+    shows(
+        "for i, c in coroutine.wrap(function() for i = 1, 2 do coroutine.yield(i, 'c') end end) do out(i, c) end
+        out(pcall(function() for i in coroutine.wrap(function() coroutine.yield(7) end) do out(i) end end))",
+        "1 c\n2 c\n7\ntrue",
+    );
+    // What a loop calls itself is behind a call of C.
+    shows(
+        "local c = coroutine.wrap(function() for i in coroutine.yield do end end)
+        out(pcall(c))
+        local d = coroutine.wrap(function() for i in function() coroutine.yield(1) end do end end)
+        out(pcall(d))",
+        "false attempt to yield across metamethod/C-call boundary\nfalse attempt to yield across metamethod/C-call boundary",
+    );
+}
+
+#[test]
+fn constants_before_and_and_or_are_values() {
+    shows(
+        "if (...) then elseif pcall(function() return 2 / (false and g1) end) then end out((false and 1), (true or 1))",
+        "false true",
+    );
+    shows(
+        "out(pcall(function(...) if (...) then local x elseif 2 / (false and g1) then end end))
+        out(pcall(function(...) if not (...) then local x elseif 2 / (true or g1) then end end, 1))",
+        "false p:1: attempt to perform arithmetic on a boolean value\nfalse p:2: attempt to perform arithmetic on a boolean value",
+    );
+}
+
+#[test]
+fn a_negative_zero_stays_one_as_a_key() {
+    shows("local z = 0 local t = {[-z] = 1} out(next(t)) t[0] = 2 out(next(t)) t = {[0] = 1} out(next(t))", "-0 1\n-0 2\n0 1");
+}
+
+#[test]
+fn what_is_no_key_fails_before_a_metamethod_is_called() {
+    shows(
+        "local t = setmetatable({}, {__newindex = function() out('called') end})
+        out(pcall(function() t[nil] = 1 end))
+        out(pcall(function() t[0/0] = 1 end))
+        t.x = 1",
+        "false p:2: table index is nil\nfalse p:3: table index is NaN\ncalled",
+    );
+}

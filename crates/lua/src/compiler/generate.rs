@@ -262,6 +262,8 @@ impl Generator<'_> {
         Ok(())
     }
 
+    /// Jumps when the expression is `when`. A constant is tested, too: a plain jump in its place would carry the jumps that wait
+    /// for the next instruction, and they would be taken for ones without a value.
     fn jump_on(&mut self, e: &mut Expression, when: bool) -> Outcome<usize> {
         if let Kind::Relocatable(at) = e.kind
             && at + 1 == self.function.code.len()
@@ -281,7 +283,6 @@ impl Generator<'_> {
         self.discharge(e);
         let jump = match e.kind {
             Kind::Constant(_) | Kind::Number(_) | Kind::True => NO_JUMP,
-            Kind::False => self.function.jump(self.line) as i32,
             Kind::Jump(at) => {
                 self.function.code[at].invert();
                 at as i32
@@ -298,7 +299,6 @@ impl Generator<'_> {
         self.discharge(e);
         let jump = match e.kind {
             Kind::Nil | Kind::False => NO_JUMP,
-            Kind::True => self.function.jump(self.line) as i32,
             Kind::Jump(at) => at as i32,
             _ => self.jump_on(e, true)? as i32,
         };

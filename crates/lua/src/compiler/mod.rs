@@ -24,7 +24,8 @@ use parser::Parser;
 pub fn compile(text: &[u8], source: &[u8]) -> Result<Arc<Proto>, SyntaxError> {
     if text.first() == Some(&0x1b) {
         return Err(SyntaxError {
-            message: [&crate::proto::chunk_name(source), &b": compiled chunks are not accepted"[..]].concat(),
+            message: [&crate::proto::chunk_name(source, crate::proto::NAME_MAX), &b": compiled chunks are not accepted"[..]]
+                .concat(),
         });
     }
     let mut parser = Parser::new(text, source)?;

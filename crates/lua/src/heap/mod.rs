@@ -42,6 +42,18 @@ pub(crate) enum Refused {
     TooLarge,
 }
 
+impl Refused {
+    /// Why no table takes the key.
+    #[inline]
+    pub(crate) fn of_key(key: LuaValue) -> Option<Self> {
+        match key {
+            LuaValue::Nil => Some(Self::NilKey),
+            LuaValue::Number(number) if number.is_nan() => Some(Self::NanKey),
+            _ => None,
+        }
+    }
+}
+
 /// Objects by type.
 #[derive(Debug)]
 pub struct Heap {
@@ -169,10 +181,8 @@ impl Heap {
         if self.table(table).flags() & READ_ONLY != 0 {
             return Err(Refused::ReadOnly);
         }
-        match key {
-            LuaValue::Nil => return Err(Refused::NilKey),
-            LuaValue::Number(number) if number.is_nan() => return Err(Refused::NanKey),
-            _ => {}
+        if let Some(refused) = Refused::of_key(key) {
+            return Err(refused);
         }
         self.note_change(table);
         let key = self.key(key);

@@ -257,7 +257,6 @@ impl Table {
             self.resize((live + live / 4 + 1).next_power_of_two());
         }
         let bucket = hash(key) as usize & (self.buckets.len() - 1);
-        let key = if let LuaValue::Number(number) = key { LuaValue::Number(number + 0.0) } else { key };
         let next = std::mem::replace(&mut self.buckets[bucket], self.entries.len() as u32);
         self.entries.push(Entry { key, value, next });
         Ok(())

@@ -2,6 +2,7 @@
 
 use crate::heap::objects::NativeFunction;
 use crate::number;
+use crate::proto::c_string;
 use crate::value::LuaValue;
 use crate::vm::code::Native;
 use crate::vm::context::{Action, Context, Continuation, IPAIRS, Stepped};
@@ -56,7 +57,7 @@ fn collectgarbage(context: &mut Context<'_>) -> Stepped {
         context.bytes(0).to_vec()
     };
     if !OPTIONS.contains(&&*option) {
-        return Err(context.argument_error(0, &format!("invalid option '{}'", String::from_utf8_lossy(&option))));
+        return Err(context.argument_error_bytes(0, &[b"invalid option '", c_string(&option), b"'"].concat()));
     }
     context.optional_short_integer(1, 0)?;
     let memory = &mut context.state.heap.memory;
@@ -167,6 +168,13 @@ fn pairs(context: &mut Context<'_>) -> Stepped {
 }
 
 fn pcall(context: &mut Context<'_>) -> Stepped {
+    if context.count == 0 && context.state.errors.tables {
+        // Redis' own `pcall` calls the value that it was to return.
+        let message = context.new_string(b"attempt to call a boolean value");
+        context.state.push(LuaValue::Boolean(false));
+        context.state.push(message);
+        return Ok(Action::Return(2));
+    }
     context.any(0)?;
     context.state.frame_mut().kind = FrameKind::Protected;
     Ok(Action::Call(context.count - 1))

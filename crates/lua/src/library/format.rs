@@ -4,6 +4,7 @@ use crate::heap::gathered::Gathered;
 use crate::number;
 use crate::value::LuaValue;
 use crate::vm::context::{Context, Stepped, to_integer, to_unsigned};
+use crate::vm::error::error;
 use crate::vm::state::Fault;
 
 /// A conversion between `%` and its letter.
@@ -94,8 +95,16 @@ fn convert(
 ) -> Result<(), Fault> {
     match letter {
         Some(b'c') => {
-            let byte = context.number(argument)? as i64 as u8;
-            pad(out.short(&context.state.heap.memory)?, directive, &[byte], false);
+            let number = context.number(argument)?;
+            // An `int` of C, and what is behind a zero byte is lost.
+            let fits = number > -2_147_483_649.0 && number < 2_147_483_648.0;
+            let byte = if fits { number as i32 as u8 } else { 0 };
+            let out = out.short(&context.state.heap.memory)?;
+            if byte != 0 {
+                pad(out, directive, &[byte], false);
+            } else if !directive.left {
+                pad(out, Directive { width: directive.width.saturating_sub(1), ..directive }, b"", false);
+            }
         }
         Some(b'd' | b'i') => {
             let value = to_integer(context.number(argument)?);
@@ -124,8 +133,9 @@ fn convert(
             }
         }
         other => {
-            let letter = other.map(|letter| char::from(letter).to_string()).unwrap_or_default();
-            return Err(context.error(&format!("invalid option '%{letter}' to 'format'")));
+            let letter = other.filter(|letter| *letter != 0);
+            let text = [b"invalid option '%", letter.as_slice(), b"' to 'format'"].concat();
+            return Err(error(context, &text));
         }
     }
     Ok(())

@@ -65,6 +65,9 @@ struct Pieces {
 }
 
 fn load(context: &mut Context<'_>) -> Stepped {
+    if !context.get(1).is_nil() {
+        context.string(1)?;
+    }
     context.function(0)?;
     ask(context, Box::default())
 }

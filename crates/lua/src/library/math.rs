@@ -52,8 +52,9 @@ fn one(context: &mut Context<'_>, function: fn(f64) -> f64) -> Stepped {
 }
 
 fn two(context: &mut Context<'_>, function: fn(f64, f64) -> f64) -> Stepped {
-    let x = context.number(0)?;
+    // In the order in which C's compilers evaluate arguments: it shows which of two wrong ones a message names.
     let y = context.number(1)?;
+    let x = context.number(0)?;
     context.return_one(LuaValue::Number(function(x, y)))
 }
 
@@ -130,7 +131,8 @@ fn random(context: &mut Context<'_>) -> Stepped {
         }
         _ => return Err(context.error("wrong number of arguments")),
     };
-    let span = (high as f64) - (low as f64) + 1.0;
+    // An `int` of C, which may overflow.
+    let span = f64::from((high as i32).wrapping_sub(low as i32).wrapping_add(1));
     context.return_one(LuaValue::Number((drawn * span).floor() + low as f64))
 }
 

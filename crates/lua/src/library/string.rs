@@ -5,6 +5,7 @@ use super::gsub::gsub;
 use super::search::{Purpose, Search, search};
 use crate::heap::gathered::Charge;
 use crate::heap::objects::NativeFunction;
+use crate::proto::c_string;
 use crate::value::LuaValue;
 use crate::vm::code::Native;
 use crate::vm::context::{Action, Context, GMATCH, Stepped};
@@ -16,7 +17,7 @@ pub(super) const FUNCTIONS: &[(&str, Native)] = &[
     ("dump", dump),
     ("find", find),
     ("format", format),
-    ("gfind", gfind),
+    ("gfind", gmatch),
     ("gmatch", gmatch),
     ("gsub", gsub),
     ("len", len),
@@ -146,7 +147,7 @@ fn find_or_match(context: &mut Context<'_>, find: bool) -> Stepped {
     context.string(1)?;
     let length = context.bytes(0).len();
     let from = (position(context.optional_integer(2, 1)?, length) - 1).clamp(0, length as i64) as usize;
-    let is_plain = |pattern: &[u8]| !pattern.iter().any(|byte| b"^$*+?.([%-".contains(byte));
+    let is_plain = |pattern: &[u8]| !c_string(pattern).iter().any(|byte| b"^$*+?.([%-".contains(byte));
     if find && (context.get(3).is_true() || is_plain(context.bytes(1))) {
         let found = find_plain(context, from)?;
         let end = context.bytes(1).len();
@@ -211,10 +212,6 @@ fn find_linearly(text: &[u8], part: &[u8]) -> Option<usize> {
         }
     }
     None
-}
-
-fn gfind(context: &mut Context<'_>) -> Stepped {
-    Err(context.error("'string.gfind' was renamed to 'string.gmatch'"))
 }
 
 fn gmatch(context: &mut Context<'_>) -> Stepped {

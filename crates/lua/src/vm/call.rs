@@ -40,7 +40,7 @@ pub(crate) fn call(
             let method = state.metamethod(other, Event::Call);
             if !method.is_function() {
                 let register = (slot as u32).checked_sub(state.frame_base()).map(|register| register as u8);
-                let register = register.filter(|_| matches!(then, Then::Results(_)));
+                let register = register.filter(|_| matches!(then, Then::Results(_) | Then::Iterated(_)));
                 return Err(operand_error(state, code, "call", other, register));
             }
             state.need(slot, count + 2);
@@ -242,7 +242,7 @@ pub(crate) fn deliver(
     (first, count): (usize, usize),
 ) -> Result<After, Fault> {
     let slot = frame.function as usize;
-    if let Then::Results(wanted) = frame.then {
+    if let Then::Results(wanted) | Then::Iterated(wanted) = frame.then {
         if wanted == 1 {
             state.at.stack[slot] = if count > 0 { state.at.stack[first] } else { LuaValue::Nil };
             return Ok(After::Same);
@@ -281,7 +281,7 @@ fn deliver_elsewhere(
             state.at.top = slot + count;
             return Ok(After::Changed);
         }
-        Then::Discard | Then::Results(_) => {}
+        Then::Discard | Then::Results(_) | Then::Iterated(_) => {}
     }
     Ok(After::Same)
 }

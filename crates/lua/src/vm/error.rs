@@ -5,7 +5,7 @@ use super::context::Context;
 use super::names;
 use super::state::{Fault, Frame, FrameKind, State};
 use crate::heap::Refused;
-use crate::proto::chunk_name;
+use crate::proto::{NAME_MAX, chunk_name};
 use crate::value::LuaValue;
 
 /// A function that is open.
@@ -40,7 +40,7 @@ fn place(code: &Code, frame: &Frame) -> Vec<u8> {
     if frame.kind != FrameKind::Lua {
         return Vec::new();
     }
-    let mut text = chunk_name(&code.get(frame.proto).proto.source);
+    let mut text = chunk_name(&code.get(frame.proto).proto.source, NAME_MAX);
     text.extend(format!(":{}: ", line_of(code, frame)).bytes());
     text
 }
@@ -158,7 +158,8 @@ pub(crate) fn operand_error(state: &mut State, code: &Code, doing: &str, value: 
 
 pub(crate) fn compare_error(state: &mut State, code: &Code, left: LuaValue, right: LuaValue) -> Fault {
     let (left, right) = (left.type_name(), right.type_name());
-    let text = if left == right {
+    // PUC's Lua compares the third letters of the names, so that it takes a string and a thread for the same.
+    let text = if left.as_bytes()[2] == right.as_bytes()[2] {
         format!("attempt to compare two {left} values")
     } else {
         format!("attempt to compare {left} with {right}")

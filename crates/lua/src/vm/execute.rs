@@ -364,12 +364,7 @@ pub(crate) fn execute(state: &mut State, code: &Code, host: &mut dyn Host) -> Re
                     tick!();
                     state.at.stack.copy_within(at..at + 3, at + 3);
                     save!();
-                    let after = call(state, code, host, (at + 3, 2), Then::Results(i16::from(c)))?;
-                    if after == After::Changed {
-                        // A function of Lua is called by way of C here, so it may not yield.
-                        deepen(state);
-                    }
-                    after!(after);
+                    after!(call(state, code, host, (at + 3, 2), Then::Iterated(i16::from(c)))?);
                 }
                 Instruction::IteratorLoop { a, to } => {
                     let at = base + usize::from(a);
@@ -438,12 +433,6 @@ fn tail_call(state: &mut State, code: &Code, slot: usize, count: usize) -> Resul
     new.tail_calls = frame.tail_calls + 1;
     new.depth = frame.depth;
     Ok(())
-}
-
-fn deepen(state: &mut State) {
-    if state.frame().kind == FrameKind::Lua {
-        state.frame_mut().depth += 1;
-    }
 }
 
 fn prepare_loop(state: &mut State, code: &Code, at: usize) -> Result<(), Fault> {

@@ -65,7 +65,7 @@ impl HostCall<'_> {
         let caller = self.frames.len().checked_sub(2).map(|caller| &self.frames[caller]);
         match caller.filter(|caller| caller.kind == FrameKind::Lua) {
             Some(caller) => {
-                let mut text = crate::proto::chunk_name(&self.code.get(caller.proto).proto.source);
+                let mut text = crate::proto::chunk_name(&self.code.get(caller.proto).proto.source, crate::proto::NAME_MAX);
                 text.extend(format!(":{}: ", line_of(self.code, caller)).bytes());
                 text
             }

@@ -111,6 +111,10 @@ pub(crate) fn set_index(
     for step in 0..CHAIN_MAX {
         let handler = if let LuaValue::Table(table) = object {
             let has_metatable = state.heap.table(table).metatable().is_some();
+            // A table takes the key before its metamethod is asked for: what is no key fails here.
+            if has_metatable && let Some(refused) = Refused::of_key(key) {
+                return Err(refused_error(state, code, &refused));
+            }
             let handler = if has_metatable && state.heap.get(table, key).is_nil() {
                 state.metamethod(object, Event::NewIndex)
             } else {

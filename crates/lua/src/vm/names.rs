@@ -1,7 +1,7 @@
 //! What a message calls a value: the variable or field from which an instruction took it.
 
 use crate::instruction::Instruction;
-use crate::proto::{Constant, Proto};
+use crate::proto::{Constant, Proto, c_string};
 
 /// A kind of variable, and its name.
 pub(crate) type Name<'a> = (&'static str, &'a [u8]);
@@ -25,7 +25,7 @@ pub(crate) fn of_register(proto: &Proto, register: u8, pc: usize) -> Option<Name
 
 fn string(proto: &Proto, k: u32) -> &[u8] {
     match &proto.constants[k as usize] {
-        Constant::String(bytes) => bytes,
+        Constant::String(bytes) => c_string(bytes),
         _ => b"?",
     }
 }

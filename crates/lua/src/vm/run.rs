@@ -104,7 +104,7 @@ fn unwind(state: &mut State, code: &Code, host: &mut dyn Host, error: LuaValue) 
             state.close(frame.base as usize);
             match frame.kind {
                 FrameKind::Protected => {
-                    let shown = if state.errors.tables { text_of(state, error) } else { error };
+                    let shown = if state.errors.tables { text_of(state, error) } else { (error, None) };
                     return fail(state, code, host, frame.base as usize, shown);
                 }
                 FrameKind::Handled => return handle(state, code, host, 0, error),
@@ -113,7 +113,7 @@ fn unwind(state: &mut State, code: &Code, host: &mut dyn Host, error: LuaValue) 
                 }
                 FrameKind::Handling(_) => {
                     let text = LuaValue::String(state.heap.string(b"error in error handling"));
-                    return fail(state, code, host, frame.base as usize, text);
+                    return fail(state, code, host, frame.base as usize, (text, None));
                 }
                 FrameKind::Continued => {
                     state.at.continuations.pop();
@@ -140,22 +140,29 @@ fn unwind(state: &mut State, code: &Code, host: &mut dyn Host, error: LuaValue) 
     }
 }
 
-/// The text of an error that is a table with one, else the error.
-fn text_of(state: &mut State, error: LuaValue) -> LuaValue {
-    let LuaValue::Table(table) = error else { return error };
+/// The text of an error that is a table with one; else the error, and what a table has in place of a text: Redis leaves it there.
+fn text_of(state: &mut State, error: LuaValue) -> (LuaValue, Option<LuaValue>) {
+    let LuaValue::Table(table) = error else { return (error, None) };
     let name = LuaValue::String(state.heap.string(b"err"));
     match state.heap.get(table, name) {
-        text @ (LuaValue::String(_) | LuaValue::Number(_)) => text,
-        _ => error,
+        text @ (LuaValue::String(_) | LuaValue::Number(_)) => (text, None),
+        other => (error, Some(other)),
     }
 }
 
-/// `pcall` returns false and the error.
-fn fail(state: &mut State, code: &Code, host: &mut dyn Host, base: usize, error: LuaValue) -> Result<bool, Fault> {
-    state.need(base, 2);
+/// `pcall` returns false, the error, and what else there is.
+fn fail(
+    state: &mut State,
+    code: &Code,
+    host: &mut dyn Host,
+    base: usize,
+    (error, more): (LuaValue, Option<LuaValue>),
+) -> Result<bool, Fault> {
+    state.need(base, 3);
     state.at.stack[base] = LuaValue::Boolean(false);
     state.at.stack[base + 1] = error;
     state.at.top = base + 2;
+    more.into_iter().for_each(|value| state.push(value));
     match finish_native(state, code, host, base) {
         Ok(_) => Ok(true),
         Err(Fault::Error(error)) => unwind(state, code, host, error),
@@ -176,7 +183,7 @@ fn handle(state: &mut State, code: &Code, host: &mut dyn Host, failures: u8, err
     (frame.kind, frame.pc) = (FrameKind::Handling(failures), slot as u32);
     if !handler.is_function() {
         let text = LuaValue::String(state.heap.string(b"error in error handling"));
-        return fail(state, code, host, base, text);
+        return fail(state, code, host, base, (text, None));
     }
     match call(state, code, host, (slot, 1), Then::Native) {
         Ok(_) => Ok(true),

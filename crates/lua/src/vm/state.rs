@@ -60,6 +60,8 @@ pub(crate) enum FrameKind {
 pub(crate) enum Then {
     /// They replace the function and its arguments: this number of them, or all.
     Results(i16),
+    /// The same for the function of a `for` loop, which is called by way of C: it may not yield.
+    Iterated(i16),
     /// The first one goes into a register of the caller.
     Register(u8),
     /// The first one decides the comparison that called; `negate`: by its contrary.
