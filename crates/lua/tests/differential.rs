@@ -57,7 +57,9 @@ fn generated_programs_behave_as_in_lua_5_1() {
             let shown = common::show(&mut machine, text, slice);
             // Texts of objects have addresses, which differ.
             let has_address = shown.contains(": 0x") || expected.contains(": 0x");
-            if !has_address && without_names(&shown) != without_names(expected) {
+            // Redis' compiler takes `[[` within a long string; and Lua's own command has no limit of memory.
+            let documented = expected.contains("nesting of [[...]]") || shown.contains("not enough memory");
+            if !has_address && !documented && without_names(&shown) != without_names(expected) {
                 differences += 1;
                 eprintln!("program {}:\n{text}\nis: {shown}\nought to be: {expected}\n", first + index as u64);
                 assert!(differences < 5, "too many differences");

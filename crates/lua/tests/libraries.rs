@@ -1,4 +1,4 @@
-//! `cjson`, `cmsgpack`, `struct` and `bit` beside redis-server's.
+//! `cjson`, `cmsgpack`, `struct`, `bit` and the standard library beside redis-server's.
 //!
 //! ALMANDINE_LUA_INPUTS says how many calls of each, ALMANDINE_LUA_SEED where they begin.
 
@@ -72,4 +72,29 @@ fn generated_calls_of_struct() {
 #[test]
 fn generated_calls_of_bit() {
     hunt(inputs::bit);
+}
+
+#[test]
+fn generated_calls_of_string() {
+    hunt(inputs::standard::strings);
+}
+
+#[test]
+fn generated_calls_of_table() {
+    hunt(inputs::standard::tables);
+}
+
+#[test]
+fn generated_calls_of_math() {
+    hunt(inputs::standard::maths);
+}
+
+#[test]
+fn generated_calls_of_globals() {
+    hunt(inputs::standard::globals);
+}
+
+#[test]
+fn generated_literals() {
+    hunt(inputs::standard::literals);
 }

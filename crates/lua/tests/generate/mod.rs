@@ -2,6 +2,8 @@
 //!
 //! Not generated: the order of a hash part, lengths of lists with holes, addresses.
 
+mod rare;
+
 /// A generator of choices.
 struct Choices(u64);
 
@@ -27,13 +29,22 @@ struct Writer {
     names: u32,
     in_loop: bool,
     variadic: bool,
+    /// There is the prelude of rare statements.
+    rare: bool,
 }
 
 /// The program of a seed.
 pub(crate) fn program(seed: u64) -> String {
-    let mut writer =
-        Writer { choices: Choices(seed), text: String::new(), locals: Vec::new(), names: 0, in_loop: false, variadic: true };
-    writer.line("local t = {1, 'two', 3.5, k = 'v', n = {7, 8}}");
+    let mut writer = Writer {
+        choices: Choices(seed),
+        text: String::new(),
+        locals: Vec::new(),
+        names: 0,
+        in_loop: false,
+        variadic: true,
+        rare: false,
+    };
+    writer.line("local h, t = {5, 6, 7}, {1, 'two', 3.5, k = 'v', n = {7, 8}}");
     writer.line(
         "local m = setmetatable({}, {__index = function(_, k) return k end, __add = function(a, b) return 'add' end, \
          __concat = function(a, b) return 'cat' end, __lt = function() return true end, __eq = function() return true end, \
@@ -41,6 +52,11 @@ pub(crate) fn program(seed: u64) -> String {
          __unm = function() return 'neg' end, __tostring = function() return 'M' end})",
     );
     writer.locals.extend(["t".to_owned(), "m".to_owned()]);
+    writer.rare = seed.is_multiple_of(2);
+    if writer.rare {
+        writer.line(rare::PRELUDE);
+        writer.locals.extend(["p", "q", "r"].map(str::to_owned));
+    }
     let statements = 3 + writer.choices.below(8);
     for _ in 0..statements {
         writer.statement(3);
@@ -78,6 +94,9 @@ impl Writer {
     }
 
     fn statement(&mut self, depth: u32) {
+        if self.rare && self.choices.below(2) == 0 {
+            return self.rare(depth);
+        }
         let kinds = if depth == 0 { 6 } else { 18 };
         match self.choices.below(kinds) {
             0 | 1 => {
@@ -130,7 +149,8 @@ impl Writer {
         match self.choices.below(6) {
             0 => format!("t.{}", self.choices.of(&["k", "x", "y"])),
             1 => "t[#t + 1]".to_owned(),
-            2 => format!("t[{}]", self.expression(1)),
+            // A list with holes has several lengths: this one is never asked for its.
+            2 => format!("h[{}]", self.expression(1)),
             3 => "g1".to_owned(),
             _ => self.variable(),
         }
@@ -266,7 +286,7 @@ impl Writer {
             21 => format!("(loadstring('return ' .. tostring({a})) or type)({b})"),
             22 => "table.concat((function() local l = {5, 2, 9, 1, 7, 3} table.sort(l) return l end)(), ',')".to_owned(),
             23 => format!("table.insert(t, {a})"),
-            24 => "table.remove(t)".to_owned(),
+            24 => "table.remove({1, 2, 3})".to_owned(),
             25 => format!("string.byte({a}, 1, 2)"),
             26 => format!("({a}):upper()"),
             27 => format!("error({a})"),
@@ -324,7 +344,7 @@ impl Writer {
                 format!("({operator}{operand})")
             }
             16 => format!("{}.{}", self.variable(), self.choices.of(&["k", "x", "n"])),
-            17 => format!("t[{}]", self.expression(depth - 1)),
+            17 => format!("{}[{}]", self.choices.of(&["t", "h"]), self.expression(depth - 1)),
             18 => {
                 let (a, b) = (self.expression(depth - 1), self.expression(depth - 1));
                 format!("({{{a}, x = {b}}}).x")

@@ -2,6 +2,8 @@
 //!
 //! The order of a hash part is not compared: a table with several keys is packed and unpacked again.
 
+pub(crate) mod standard;
+
 /// Calls at the edges, which random ones meet too rarely.
 pub(crate) fn listed() -> Vec<String> {
     include_str!("listed.lua").lines().filter(|line| !line.starts_with("--")).map(str::to_owned).collect()

@@ -7,6 +7,12 @@ use std::time::Duration;
 use almandine_lua::{Machine, MachineOptions, NoHost, Proto, RunEnd, compile};
 use almandine_testkit::{Redis, Value, client};
 
+/// What Redis does with globals that there are not.
+const GLOBALS: &str = "local error, tostring = error, tostring
+setmetatable(_G, {__index = function(_, name)
+  error(\"Script attempted to access nonexistent global variable '\" .. tostring(name) .. \"'\", 2)
+end})";
+
 /// Shows what each of its arguments, which are texts of functions, returns or raises; entries of tables in the order of their
 /// texts.
 ///
@@ -63,7 +69,12 @@ impl Oracle {
                 Err(_) => std::thread::sleep(Duration::from_millis(20)),
             }
         };
-        let mut machine = Machine::new(&MachineOptions::default());
+        let mut machine = Machine::new(&MachineOptions { error_tables: true, ..MachineOptions::default() });
+        let globals = compile(GLOBALS.as_bytes(), b"=globals").expect("it compiles");
+        let globals = machine.load(&globals).expect("room");
+        machine.start(globals, &[]);
+        assert_eq!(machine.run(&mut NoHost, u64::MAX), RunEnd::Done);
+        machine.stop();
         machine.freeze();
         let program = compile(PROGRAM.as_bytes(), b"@user_script").expect("the program compiles");
         Self { _server: server, connection, machine, program, slice: u64::MAX }
