@@ -61,6 +61,7 @@ const DELETE: Command = Command {
         if !call.context.instance.scripts.libraries.delete(call.args.at(2)) {
             return Err(errors::server::NO_SUCH_LIBRARY.into());
         }
+        log(call);
         call.reply.ok();
         Ok(())
     }),
@@ -105,6 +106,7 @@ fn flush(call: &mut AdminCall<'_>) -> Outcome {
         Some(_) => return Err(errors::server::FUNCTION_FLUSH_MODE.into()),
     }
     call.context.instance.scripts.libraries.flush();
+    log(call);
     call.reply.ok();
     Ok(())
 }
@@ -215,6 +217,7 @@ fn load(call: &mut AdminCall<'_>) -> Outcome {
     let memory_limit = memory_limit(call.context);
     let loaded = call.context.instance.scripts.libraries.load(call.args.at(code), replace, memory_limit);
     let name = loaded.map_err(|error| CommandError::new(error.0))?;
+    log(call);
     call.reply.bulk(&name);
     Ok(())
 }
@@ -258,8 +261,14 @@ fn restore(call: &mut AdminCall<'_>) -> Outcome {
     let codes = payload::open_libraries(call.args.at(2))?;
     let restored = call.context.instance.scripts.libraries.restore(&codes, policy, memory_limit(call.context));
     restored.map_err(|error| CommandError::new(error.0))?;
+    log(call);
     call.reply.ok();
     Ok(())
+}
+
+/// Says in the log which libraries there are now.
+fn log(call: &mut AdminCall<'_>) {
+    call.context.instance.log_functions(call.accessor);
 }
 
 const STATS: Command = Command {

@@ -8,7 +8,7 @@ use almandine_config::choices::ChannelsByDefault;
 use almandine_config::{Config, Parameter, SetError, Settings};
 use almandine_io::sync::Mutex;
 use almandine_io::{clock, entropy};
-use almandine_keyspace::{Keyspace, Work};
+use almandine_keyspace::{Accessor, Keyspace, Work};
 use almandine_script::Scripts;
 
 use crate::acl::Acl;
@@ -110,6 +110,14 @@ pub struct Run {
 }
 
 impl Instance {
+    /// Says in the log of writes, where there is one, which libraries of functions there are now. Within a batch.
+    pub fn log_functions(&self, accessor: &mut Accessor) {
+        if self.persistence.log.is_on() {
+            let (version, texts) = self.scripts.libraries.texts();
+            self.keyspace.log().functions(accessor, version, &texts);
+        }
+    }
+
     /// An instance configured by `config` over `keyspace`, with at most `workers` workers and the users of `acl`, whose run is
     /// named by `run_id`.
     #[must_use]

@@ -10,13 +10,15 @@
 //! Expire     6 | …                                    | kind 1 | elements |
 //! Database   7 | operation | contents | database |
 //! Lost       8 | operation | contents |
+//! Functions  9 | operation | version | libraries |
 //! attributes   | 1 expires, 2 a tag, 4 edited | milliseconds since 1970, zigzag | tag |
 //! ```
 //!
 //! Numbers without a width are varints: seven bits to a byte, the lowest first, the eighth bit says that more follow. Keys,
 //! values, bytes, edits and elements stand behind their lengths. *Contents* names what a database holds from one FLUSHDB to the
 //! next, never the database. A value is what lies in a record, or an image: the parts of an object, each behind its length in
-//! four bytes. What edits and elements mean is their type's.
+//! four bytes. The libraries of functions are all texts that there are, each behind its length in four bytes; their version grows
+//! with each change, and of two entries the one with the greater version counts. What edits and elements mean is their type's.
 //!
 //! Decoding takes any bytes: what is no entry is none, nothing panics, and nothing is allocated.
 
@@ -33,11 +35,12 @@ const EDIT: u8 = 5;
 const EXPIRE: u8 = 6;
 const DATABASE: u8 = 7;
 const LOST: u8 = 8;
+const FUNCTIONS: u8 = 9;
 
 /// What was done to one key, or to a database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LogEntry<'e> {
-    /// What the key belongs to.
+    /// What the key belongs to; of libraries of functions their version.
     pub contents: u64,
     /// The key; none of a database or of what is lost.
     pub key: &'e [u8],
@@ -121,6 +124,8 @@ pub enum Operation<'e> {
     Database(u16),
     /// A record of these contents, or of any where they are 0, was given up whose key cannot be read.
     Lost,
+    /// These are all libraries of functions: their texts, as [`parts`] reads them.
+    Functions(&'e [u8]),
 }
 
 impl LogEntry<'_> {
@@ -135,10 +140,11 @@ impl LogEntry<'_> {
             Operation::Expire { .. } => (EXPIRE, 0),
             Operation::Database(_) => (DATABASE, 0),
             Operation::Lost => (LOST, 0),
+            Operation::Functions(_) => (FUNCTIONS, 0),
         };
         out.push(operation | flags << 4);
         push_number(out, self.contents);
-        if !matches!(self.operation, Operation::Database(_) | Operation::Lost) {
+        if !matches!(self.operation, Operation::Database(_) | Operation::Lost | Operation::Functions(_)) {
             push_bytes(out, self.key);
         }
         match self.operation {
@@ -157,6 +163,7 @@ impl LogEntry<'_> {
                 push_bytes(out, bytes);
             }
             Operation::Database(database) => push_number(out, u64::from(database)),
+            Operation::Functions(texts) => push_bytes(out, texts),
             Operation::Remove(_) | Operation::Lost => {}
         }
     }
@@ -170,7 +177,7 @@ impl<'e> LogEntry<'e> {
         let first = rest.byte()?;
         let (operation, flags) = (first & 0xF, first >> 4);
         let contents = rest.number()?;
-        let key = if matches!(operation, DATABASE | LOST) { &[][..] } else { rest.bytes()? };
+        let key = if matches!(operation, DATABASE | LOST | FUNCTIONS) { &[][..] } else { rest.bytes()? };
         let operation = match (operation, flags) {
             (SET, 0..=3) => {
                 let (kind, attributes, bytes) = (rest.kind()?, rest.attributes()?, rest.bytes()?);
@@ -187,6 +194,7 @@ impl<'e> LogEntry<'e> {
             (EXPIRE, 0) => Operation::Expire { kind: rest.kind()?, elements: rest.bytes()? },
             (DATABASE, 0) => Operation::Database(u16::try_from(rest.number()?).ok()?),
             (LOST, 0) => Operation::Lost,
+            (FUNCTIONS, 0) => Operation::Functions(rest.bytes()?),
             _ => return None,
         };
         Some((Self { contents, key, operation }, rest.0))
@@ -331,7 +339,11 @@ mod tests {
             Operation::Expire { kind: 4, elements: b"\x01\0\0\0e" },
         ];
         let keyed = operations.map(|operation| LogEntry { contents: 65_537, key: b"key", operation });
-        let unkeyed = [Operation::Database(15), Operation::Lost].map(|operation| LogEntry { contents: 3, key: b"", operation });
+        let unkeyed = [Operation::Database(15), Operation::Lost, Operation::Functions(b"\x01\0\0\0x")].map(|operation| LogEntry {
+            contents: 3,
+            key: b"",
+            operation,
+        });
         keyed.into_iter().chain(unkeyed).collect()
     }
 

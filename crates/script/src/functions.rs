@@ -53,6 +53,8 @@ struct State {
     engine: Option<Box<Engine>>,
     /// A worker runs a function.
     in_use: bool,
+    /// Grows with each change.
+    version: u64,
 }
 
 /// The libraries of a server.
@@ -104,7 +106,7 @@ impl Libraries {
     pub fn flush(&self) {
         let mut state = self.lock();
         if !state.in_use {
-            *state = State::default();
+            *state = State { version: state.version + 1, ..State::default() };
         }
     }
 
@@ -118,6 +120,19 @@ impl Libraries {
     #[must_use]
     pub fn all(&self) -> Vec<(Vec<u8>, Library)> {
         self.lock().libraries.iter().map(|(name, library)| (name.clone(), library.clone())).collect()
+    }
+
+    /// The texts of all libraries, and a number that grows with each change.
+    #[must_use]
+    pub fn texts(&self) -> (u64, Vec<Vec<u8>>) {
+        let state = self.lock();
+        (state.version, state.libraries.values().map(|library| library.code.to_vec()).collect())
+    }
+
+    /// What changes from now on has greater numbers than this one.
+    pub fn go_on_from(&self, version: u64) {
+        let mut state = self.lock();
+        state.version = state.version.max(version);
     }
 
     /// How many libraries and functions there are, and the bytes of their texts.
@@ -188,6 +203,7 @@ impl State {
         let all = libraries.values().flat_map(|library| &library.functions);
         self.functions = all.map(|function| (function.name.to_ascii_lowercase(), Arc::clone(function))).collect();
         self.libraries = libraries;
+        self.version += 1;
     }
 }
 
@@ -217,8 +233,12 @@ mod tests {
         assert!(libraries.restore(&both, RestorePolicy::Flush, LIMIT).is_ok());
         assert_eq!((libraries.totals().0, libraries.totals().1), (2, 2));
         assert!(libraries.delete(b"four") && !libraries.delete(b"four") && libraries.find(b"g").is_none());
+        let (version, texts) = libraries.texts();
+        assert_eq!(texts, [library("three", "h")]);
         libraries.flush();
-        assert_eq!(libraries.totals(), (0, 0, 0));
+        assert_eq!((libraries.totals(), libraries.texts()), ((0, 0, 0), (version + 1, vec![])));
+        libraries.go_on_from(100);
+        assert!(libraries.load(&library("one", "f"), false, LIMIT).is_ok() && libraries.texts().0 == 101);
     }
 
     #[test]

@@ -53,6 +53,17 @@ impl KeyspaceLog<'_> {
         turned
     }
 
+    /// Logs which libraries of functions there are: their texts, and a version that has grown. The accessor is in a batch.
+    pub fn functions(self, accessor: &mut Accessor, version: u64, texts: &[Vec<u8>]) {
+        let mut all = Vec::new();
+        for text in texts {
+            // A text comes in a command, which is shorter.
+            all.extend_from_slice(&u32::try_from(text.len()).unwrap_or(u32::MAX).to_le_bytes());
+            all.extend_from_slice(text);
+        }
+        accessor.session.notes().log_functions(version, &all);
+    }
+
     /// The rings, once they are there.
     #[must_use]
     pub fn rings(self) -> Option<Arc<Rings>> {
@@ -99,7 +110,7 @@ impl Writer<'_> {
             Operation::Remove(_) => Effect::Remove,
             Operation::Edit { kind, edits } => Effect::Edit { kind: Kind::of(kind), edits },
             Operation::Expire { kind, elements } => Effect::Expire { kind: Kind::of(kind), elements },
-            Operation::Database(_) | Operation::Lost => return Err(Refusal::WrongKind),
+            Operation::Database(_) | Operation::Lost | Operation::Functions(_) => return Err(Refusal::WrongKind),
         };
         self.replay(entry.key, &effect)
     }

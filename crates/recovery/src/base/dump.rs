@@ -23,8 +23,8 @@ pub struct Dump<'d> {
     pub head: BaseHead,
     /// The greatest number of the log before redo begins.
     pub floor: u64,
-    /// The texts of the libraries of functions, asked for behind the last key.
-    pub libraries: &'d dyn Fn() -> Vec<Vec<u8>>,
+    /// The version and the texts of the libraries of functions, asked for behind the last key.
+    pub libraries: &'d dyn Fn() -> (u64, Vec<Vec<u8>>),
 }
 
 /// Writes a part of a base under this name, durably. Outside of a batch, while effects are numbered, or nothing changes.
@@ -64,7 +64,8 @@ pub fn dump(accessor: &mut Accessor, path: &Path, dump: &Dump<'_>, progress: &Sa
             }
         }
         if head.part + 1 == head.parts {
-            file.libraries((dump.libraries)().iter().map(Vec::as_slice))?;
+            let (version, texts) = (dump.libraries)();
+            file.libraries(version, &texts)?;
         }
         let keys = file.keys();
         Ok((file.finish(&databases(accessor))?, keys))

@@ -21,8 +21,8 @@ pub struct LoadedBase {
     pub keys: u64,
     /// Databases, as some moment of the walk found them; those that were flushed since then have what they had before.
     pub databases: BaseDatabases,
-    /// The texts of libraries of functions.
-    pub libraries: Vec<Vec<u8>>,
+    /// The texts of libraries of functions, and their version.
+    pub libraries: (u64, Vec<Vec<u8>>),
 }
 
 /// A value that comes in parts.
@@ -105,7 +105,7 @@ pub fn load<R: Read>(
                 set(accessor, contents.get(&of.contents), &of.key, &effect)
             }
             (BaseItem::Library(text), None) => {
-                loaded.libraries.push(text.to_vec());
+                loaded.libraries.1.push(text.to_vec());
                 continue;
             }
             _ => break Err(BaseFault::Damaged),
@@ -123,6 +123,7 @@ pub fn load<R: Read>(
     };
     accessor.end_batch();
     outcome?;
+    loaded.libraries.0 = reader.libraries_version();
     loaded.databases = reader.databases().cloned().unwrap_or_default();
     Ok(loaded)
 }

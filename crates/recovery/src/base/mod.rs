@@ -7,7 +7,7 @@
 //! ```text
 //! head, 64 bytes   magic 8 | format 2 | part 2 | parts 2 | 0 2 | log 16 | base 8 | first LSN 8 | hash seed 8 | 0 4 | sum 4
 //! block            length 4 | keys 4 | position 8 | floor 8 | sum 4 | entries, `length` bytes
-//! libraries        length 4 | 2³² − 2 | 0 16 | sum 4 | of each length, text
+//! libraries        length 4 | 2³² − 2 | version 8 | 0 8 | sum 4 | of each length, text
 //! last block       length 4 | 2³² − 1 | keys of the file 8 | databases 8 | sum 4 | number 8 | of each 2, contents 8, keys 8
 //! entry            tag 1 | contents | number | key length | key | expiry 8, with its flag | ETag 8, with its flag | value
 //! tag              parts 1 | edited 1 | ETag 1 | expiry 1 | kind 4

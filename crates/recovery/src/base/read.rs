@@ -54,6 +54,7 @@ pub struct BaseReader<R> {
     floor: u64,
     keys: u64,
     databases: Option<BaseDatabases>,
+    libraries: u64,
 }
 
 impl<R: Read> BaseReader<R> {
@@ -67,7 +68,21 @@ impl<R: Read> BaseReader<R> {
         let (head, format) = BaseHead::parse(&bytes)?;
         let sum = sum_of_head(&bytes);
         let block = Vec::new();
-        Ok(Self { input, head, format, sum, block, has_libraries: false, at: 0, position: 0, floor: 0, keys: 0, databases: None })
+        let (has_libraries, libraries) = (false, 0);
+        Ok(Self {
+            input,
+            head,
+            format,
+            sum,
+            block,
+            has_libraries,
+            at: 0,
+            position: 0,
+            floor: 0,
+            keys: 0,
+            databases: None,
+            libraries,
+        })
     }
 
     /// What the file says of itself.
@@ -78,6 +93,11 @@ impl<R: Read> BaseReader<R> {
     /// How far the walk was behind the block of the last item, and what the numbers of all effects are above that redo does again.
     pub fn passed(&self) -> (u64, u64) {
         (self.position, self.floor)
+    }
+
+    /// The version of the libraries that were read; 0: there were none.
+    pub fn libraries_version(&self) -> u64 {
+        self.libraries
     }
 
     /// The databases, when all items were read.
@@ -124,7 +144,9 @@ impl<R: Read> BaseReader<R> {
         }
         self.has_libraries = keys == LIBRARIES && self.format > 1;
         if keys != LAST {
-            if !self.has_libraries {
+            if self.has_libraries {
+                self.libraries = u64_at(8);
+            } else {
                 (self.position, self.floor) = (u64_at(8), u64_at(16));
             }
             return if self.block.is_empty() { Err(BaseFault::Damaged) } else { Ok(()) };

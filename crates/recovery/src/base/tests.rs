@@ -27,7 +27,7 @@ fn small() -> Vec<u8> {
     let put = Put { expiry_ms: Some(1_000), etag: Some(9), edited: true };
     writer.key(&key(b"", Kind::List, b"packed", put)).unwrap();
     writer.passed(1 << 63, 5);
-    writer.libraries([&b"#!lua name=l"[..]].into_iter()).unwrap();
+    writer.libraries(0x33, &[b"#!lua name=l".to_vec()]).unwrap();
     writer.finish(&databases()).unwrap()
 }
 
@@ -53,9 +53,9 @@ const FIRST: &str = "414c4d444241534501000000010000000e0f00000000000000000000000
 
 const GOLDEN: &str = "414c4d444241534502000000010000000e0f000000000000000000000000000007000000000000000020000000000000ed5e\
     00000000000000000000afbeb8182e00000002000000000000000000008005000000000000007e3b15ad00828004ac02036b\
-    65790576616c756571828004ac0200e8030000000000000900000000000000067061636b65640d000000feffffff00000000\
-    000000000000000000000000e9ade3b10c23216c7561206e616d653d6c1a000000ffffffff02000000000000000100000000\
-    00000092af34297700000000000000030002000100000000000200000000000000";
+    65790576616c756571828004ac0200e8030000000000000900000000000000067061636b65640d000000feffffff33000000\
+    00000000000000000000000066498d710c23216c7561206e616d653d6c1a000000ffffffff02000000000000000100000000\
+    0000001057108d7700000000000000030002000100000000000200000000000000";
 
 fn items(file: &[u8]) -> Result<(u64, BaseDatabases), BaseFault> {
     let mut reader = BaseReader::open(file)?;
@@ -81,6 +81,7 @@ fn what_was_written_is_read() {
     assert_eq!(reader.read_item().unwrap(), Some(BaseItem::Library(b"#!lua name=l")));
     assert_eq!(reader.read_item().unwrap(), None);
     assert_eq!((reader.passed(), reader.databases()), ((1 << 63, 5), Some(&databases())));
+    assert_eq!(reader.libraries_version(), 0x33);
 }
 
 #[test]
@@ -192,7 +193,7 @@ fn a_base_is_a_file_in_parts() {
     for part in 0..4 {
         let head = BaseHead { part, parts: 4, ..HEAD };
         let path = directory.join(format!("base.{part}"));
-        let part = Dump { head, floor: 9, libraries: &|| vec![b"text".to_vec()] };
+        let part = Dump { head, floor: 9, libraries: &|| (3, vec![b"text".to_vec()]) };
         keys += dump(&mut accessor, &path, &part, &SaveProgress::default()).unwrap();
         let file = std::fs::read(&path).unwrap();
         let mut reader = BaseReader::open(&file[..]).unwrap();
@@ -202,12 +203,12 @@ fn a_base_is_a_file_in_parts() {
         let databases: BTreeMap<u64, u16> =
             reader.databases().unwrap().all.iter().map(|database| (database.contents, database.db)).collect();
         let loaded = load(&file[..], head, &mut other, &databases, |_, _, _| ()).unwrap();
-        assert_eq!(loaded.libraries.len(), usize::from(head.part == 3), "the last part has the libraries");
+        assert_eq!(loaded.libraries.1.len(), usize::from(head.part == 3), "the last part has the libraries");
     }
     assert_eq!((keys, to.dbsize(0), to.dbsize(1)), (3000, 1500, 1500));
     let cancelled = SaveProgress::default();
     cancelled.cancel();
-    let part = Dump { head: HEAD, floor: 0, libraries: &Vec::new };
+    let part = Dump { head: HEAD, floor: 0, libraries: &|| (0, Vec::new()) };
     let ended = dump(&mut accessor, &directory.join("none"), &part, &cancelled);
     assert!(matches!(ended, Err(SaveError::Cancelled)));
     assert_eq!(std::fs::read_dir(&directory).unwrap().count(), 4);

@@ -114,16 +114,16 @@ impl<W: Write> BaseWriter<W> {
         self.floor = Some(self.floor.map_or(floor, |before| before.min(floor)));
     }
 
-    /// Writes libraries of functions: all that there are at a moment of the walk.
+    /// Writes libraries of functions: all that there are at a moment of the walk, which have this version.
     ///
     /// # Errors
     /// As `out` reports them.
-    pub fn libraries<'l>(&mut self, texts: impl Iterator<Item = &'l [u8]>) -> io::Result<()> {
+    pub fn libraries(&mut self, version: u64, texts: &[Vec<u8>]) -> io::Result<()> {
         self.end_block(0)?;
         for text in texts {
             push_number(text.len() as u64, &mut self.entries);
             self.entries.extend_from_slice(text);
-            self.block(LIBRARIES, 0, 0)?;
+            self.block(LIBRARIES, version, 0)?;
         }
         Ok(())
     }

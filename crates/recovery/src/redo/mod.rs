@@ -13,7 +13,7 @@ use std::fmt;
 use almandine_base::step;
 use almandine_keyspace::{Accessor, Refusal};
 use almandine_oplog::append::Leftover;
-use almandine_oplog::entry::entries;
+use almandine_oplog::entry::{entries, parts};
 use almandine_oplog::group::LogSlice;
 use almandine_oplog::read::{LogEnd, LogGroup};
 use almandine_oplog::{LogEntry, Operation, UnitHead, epoch_of};
@@ -43,6 +43,8 @@ pub struct Redo {
     epoch: u64,
     batch: usize,
     done: Redone,
+    /// The libraries of functions with their version: all that there are.
+    functions: (u64, Vec<Vec<u8>>),
 }
 
 /// How much was done.
@@ -97,8 +99,17 @@ impl Redo {
     #[must_use]
     pub fn new(databases: Vec<u64>) -> Self {
         let last_contents = databases.iter().copied().max().unwrap_or(0);
-        let (mapped, lacking_through, epoch) = (0, 0, 0);
-        Self { databases, last_contents, mapped, based: HashMap::new(), lacking_through, epoch, batch: 0, done: Redone::default() }
+        Self {
+            databases,
+            last_contents,
+            mapped: 0,
+            based: HashMap::new(),
+            lacking_through: 0,
+            epoch: 0,
+            batch: 0,
+            done: Redone::default(),
+            functions: (0, Vec::new()),
+        }
     }
 
     /// Begins with what a base says of databases: `databases.all` in their order, and further ones that it does not have, which
@@ -132,6 +143,21 @@ impl Redo {
     /// The base was made in epochs up to this one.
     pub fn complete_base(&mut self, through: u64) {
         self.lacking_through = through;
+    }
+
+    /// There are these libraries of functions, of this version, unless those that are known are of a later one.
+    pub fn know_functions(&mut self, version: u64, texts: Vec<Vec<u8>>) -> bool {
+        let is_later = version > self.functions.0;
+        if is_later {
+            self.functions = (version, texts);
+        }
+        is_later
+    }
+
+    /// The libraries of functions, and their version.
+    #[must_use]
+    pub fn functions(&self) -> &(u64, Vec<Vec<u8>>) {
+        &self.functions
     }
 
     /// What each database consists of now.
@@ -203,6 +229,10 @@ impl Redo {
                 Operation::Database(db) => self.database(accessor, db, (entry.contents, number))?,
                 // Its key is not known: what it was is in no base and no entry behind this.
                 Operation::Lost => false,
+                Operation::Functions(texts) => {
+                    let texts: Option<Vec<Vec<u8>>> = parts(texts).map(|text| text.map(<[u8]>::to_vec)).collect();
+                    self.know_functions(entry.contents, texts.ok_or(RedoFault::Unknown { number })?)
+                }
                 _ => self.key(accessor, number, &entry)?,
             };
             *(if is_done { &mut self.done.entries } else { &mut self.done.passed_over }) += 1;

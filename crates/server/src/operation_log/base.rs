@@ -25,11 +25,16 @@ use super::running::RunningLog;
 ///
 /// # Errors
 /// When it cannot be written.
-pub(super) fn begin(accessor: &mut Accessor, directory: &Directory, manifest: &mut Manifest) -> io::Result<u64> {
+pub(super) fn begin(
+    instance: &Instance,
+    accessor: &mut Accessor,
+    directory: &Directory,
+    manifest: &mut Manifest,
+) -> io::Result<u64> {
     let base = BaseEntry { number: 1, lsn: 0, through: 0, epoch: 0, parts: 1 };
     let path = base_path(directory.path(), base.number, 0);
     let head = BaseHead { log: manifest.id, base: base.number, lsn: base.lsn, seed: 0, part: 0, parts: 1 };
-    let part = Dump { head, floor: 0, libraries: &Vec::new };
+    let part = Dump { head, floor: 0, libraries: &|| instance.scripts.libraries.texts() };
     let bytes = dump(accessor, &path, &part, &SaveProgress::default())
         .map_err(|error| io::Error::other(format!("{} cannot be written: {error}", path.display())))?;
     let begun = Manifest { base: Some(base), ..manifest.clone() };
@@ -54,8 +59,8 @@ pub(super) fn renew(instance: &Instance, log: &RunningLog, progress: &SaveProgre
     let path = base_path(&log.directory, number, 0);
     let head = BaseHead { log: log.id, base: number, lsn: begin.place.lsn, seed: 0, part: 0, parts: 1 };
     let floor = step!(FloorAtCut, last_of(begin.epoch), else u64::MAX);
-    let libraries = || instance.scripts.libraries.all().into_iter().map(|(_, library)| library.code.to_vec()).collect();
-    dump(&mut accessor, &path, &Dump { head, floor, libraries: &libraries }, progress)?;
+    let part = Dump { head, floor, libraries: &|| instance.scripts.libraries.texts() };
+    dump(&mut accessor, &path, &part, progress)?;
     drop(accessor);
     // And here ends what the walk may have met.
     let through = step!(SyncThrough, log.writer.sync(), else Ok(begin));
@@ -95,8 +100,9 @@ pub(super) fn load_named(instance: &Instance, accessor: &mut Accessor, directory
     let contents: BTreeMap<u64, u16> = databases.all.iter().map(|database| (database.contents, database.db)).collect();
     let mut redo = Redo::of_base(&databases, further);
     let head = BaseHead { log: manifest.id, base: base.number, lsn: base.lsn, seed: reader.head().seed, part: 0, parts: 1 };
-    load(open()?, head, accessor, &contents, |contents, key, number| redo.based(contents, key, number))
-        .map_err(|error| failed(&error))?;
+    let loaded = load(open()?, head, accessor, &contents, |contents, key, number| redo.based(contents, key, number));
+    let (version, texts) = loaded.map_err(|error| failed(&error))?.libraries;
+    redo.know_functions(version, texts);
     redo.complete_base(base.epoch);
     instance.persistence.log.set_base_bytes(file::open(&path, false).and_then(|file| file.len()).map_err(|error| failed(&error))?);
     Ok(redo)

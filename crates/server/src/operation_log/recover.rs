@@ -16,6 +16,7 @@ use almandine_oplog::remains::Remains;
 use almandine_oplog::writer::LogProgress;
 use almandine_recovery::redo::{Redo, RedoFault};
 use almandine_recovery::save::SaveProgress;
+use almandine_script::RestorePolicy;
 
 use super::found::Found;
 use super::running::{RunningLog, Written};
@@ -56,6 +57,9 @@ pub(crate) fn recover(instance: &Arc<Instance>, table: &'static Table, mut found
     }
     drop(accessor);
     let is_wider = redo.settle();
+    let (version, texts) = redo.functions();
+    load::restore(instance, &path, texts, RestorePolicy::Flush)?;
+    instance.scripts.libraries.go_on_from(*version);
     let log = begin_run(instance, found, &end, &redo, (remains, boot))?;
     if is_wider {
         // What further databases consist of has to be in the base before anything of theirs is in the log.
@@ -92,7 +96,7 @@ fn begin(instance: &Instance, table: &'static Table, found: &mut Found) -> io::R
         tracing::info!("The log begins with {}; the log counts from now on, and not the snapshot", found.snapshot.display());
     }
     let mut accessor = session(instance)?;
-    base::begin(&mut accessor, &found.directory, &mut found.manifest)?;
+    base::begin(instance, &mut accessor, &found.directory, &mut found.manifest)?;
     // The base is loaded as at every start: all starts take one way.
     let databases: Vec<u16> = (0..instance.keyspace.databases()).filter_map(|db| u16::try_from(db).ok()).collect();
     accessor.begin_batch(0);

@@ -127,7 +127,11 @@ fn reload(instance: &Instance, host: &dyn Host, how: Reload) -> SaveOutcome {
             (false, false) => (Existing::Refuse, RestorePolicy::Append),
             (false, true) => (Existing::Refuse, RestorePolicy::Flush),
         };
-        load::load_with(instance, &path, &mut accessor, there)
+        let loaded = load::load_with(instance, &path, &mut accessor, there);
+        accessor.begin_batch(clock::unix_ms());
+        instance.log_functions(&mut accessor);
+        accessor.end_batch();
+        loaded
     });
     instance.persistence.end_loading();
     match loaded {

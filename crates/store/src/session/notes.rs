@@ -410,6 +410,18 @@ impl Notes<'_> {
         }
     }
 
+    /// Logs which libraries of functions there are: their texts, each behind its length, and a version that has grown.
+    pub fn log_functions(&mut self, version: u64, texts: &[u8]) {
+        let Session { store, local } = &mut *self.session;
+        if store.consumers.wanted() & LOG == 0 {
+            return;
+        }
+        local.notes.unit.append_functions(version, texts);
+        if local.held.is_empty() {
+            store.end_unit(local);
+        }
+    }
+
     /// The number that a namespace has for as long as it has these contents ([`Change::generation`]).
     #[must_use]
     pub fn generation(&self, namespace: u16) -> u64 {

@@ -101,6 +101,13 @@ impl OpenUnit {
         self.image = image;
     }
 
+    /// Appends which libraries of functions there are.
+    pub(in crate::session) fn append_functions(&mut self, version: u64, texts: &[u8]) {
+        self.is_open = true;
+        LogEntry { contents: version, key: &[], operation: Operation::Functions(texts) }.encode(&mut self.entries);
+        self.count += 1;
+    }
+
     /// It has ended.
     pub(in crate::session) fn end(&mut self) {
         debug_assert!(self.is_open, "INV-ORDER-1: a unit ends once");
