@@ -2,6 +2,7 @@
 
 use almandine_base::step;
 use almandine_io::files;
+use almandine_io::memory::HUGE_PAGE_BYTES;
 use almandine_io::storage::Buffer;
 
 use super::group::GroupWriter;
@@ -25,7 +26,8 @@ pub struct LogOptions {
 
 impl Default for LogOptions {
     fn default() -> Self {
-        Self { segment_bytes: 64 << 20 }
+        // 64 MiB but in simulations, where all is small.
+        Self { segment_bytes: 32 * HUGE_PAGE_BYTES as u64 }
     }
 }
 

@@ -4,10 +4,11 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use almandine_config::Settings;
+use almandine_io::memory::HUGE_PAGE_BYTES;
 use almandine_io::{files, mapping};
 
-/// Bytes of a ring; each thread that does units of work has one.
-pub(super) const RING_BYTES: usize = 4 << 20;
+/// Bytes of a ring, 4 MiB but in simulations; each thread that does units of work has one.
+pub(super) const RING_BYTES: usize = 2 * HUGE_PAGE_BYTES;
 /// File systems in memory, which outlive the process.
 const MEMORY: &str = "/dev/shm";
 /// Files by which a container is known: its file systems in memory end with it.

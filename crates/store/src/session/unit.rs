@@ -54,6 +54,11 @@ impl Shared {
         if !local.notes.unit.is_open() {
             return;
         }
+        // What a thread has done that unwinds is no whole unit, and is published as little as that of a process that ends there.
+        if cfg!(panic = "unwind") && std::thread::panicking() {
+            local.notes.unit.end();
+            return;
+        }
         debug_assert!(local.participant.is_inside(), "INV-ORDER-1: a unit has its number before its epoch is left");
         debug_assert!(
             local.participant.has_gate_closed() || local.notes.unit.changed.iter().all(|&hash| self.is_latched(hash)),
