@@ -176,6 +176,8 @@ table! {
     SyncFirst,
     /// Log: giving the room of units back when they are written.
     WriteFirst,
+    /// Log: holding replies until what they acknowledge is as durable as the mode promises.
+    HoldReplies,
 }
 
 #[cfg(loom)]

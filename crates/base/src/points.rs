@@ -31,10 +31,34 @@ pub fn happens(what: &'static str) {
     let _ = what;
 }
 
+/// What becomes of the request of a client: the witness of the order in which requests take effect.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Witness {
+    /// It begins to run, and nothing of it has happened. What has to be read first lets it begin again.
+    Begins,
+    /// It has taken effect, and the clients that waited for that are served.
+    Ran,
+    /// Its client waits.
+    Waits,
+    /// The wait of its client may end now for nothing that another one has done.
+    Leaves,
+    /// The wait of its client has ended.
+    Left,
+}
+
+/// Says what becomes of the request of a client, by the client's number. Nothing in every other build.
+#[inline(always)]
+pub fn witness(what: Witness, client: u64) {
+    #[cfg(feature = "sim")]
+    simulated::witness(what, client);
+    let _ = (what, client);
+}
+
 #[cfg(feature = "sim")]
 pub(crate) mod simulated {
     use std::sync::OnceLock;
 
+    use super::Witness;
     use crate::mutants::Mutant;
 
     /// What a simulation does.
@@ -44,6 +68,8 @@ pub(crate) mod simulated {
         pub point: fn(&'static str),
         /// Something of this name has happened in the calling thread.
         pub happens: fn(&'static str),
+        /// This has become of the request of this client.
+        pub witness: fn(Witness, u64),
         /// Whether the calling thread leaves a step out.
         pub leaves_out: fn(Mutant) -> bool,
         /// Gives other threads time; false when the calling thread is not simulated.
@@ -66,6 +92,12 @@ pub(crate) mod simulated {
     pub(super) fn happens(what: &'static str) {
         if let Some(simulation) = SIMULATION.get() {
             (simulation.happens)(what);
+        }
+    }
+
+    pub(super) fn witness(what: Witness, client: u64) {
+        if let Some(simulation) = SIMULATION.get() {
+            (simulation.witness)(what, client);
         }
     }
 

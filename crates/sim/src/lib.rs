@@ -22,3 +22,5 @@ pub mod schedules;
 pub mod server;
 #[cfg(feature = "sim")]
 pub mod shrink;
+#[cfg(feature = "sim")]
+pub mod witness;

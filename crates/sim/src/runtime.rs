@@ -33,6 +33,12 @@ impl Simulated {
         Self { server, address, next: Arc::default(), patience: READ_TIMEOUT, only: Arc::default(), asked: Arc::default() }
     }
 
+    /// The machine of the server.
+    #[must_use]
+    pub fn server(&self) -> NodeId {
+        self.server
+    }
+
     /// Clients wait longer for an answer: under a schedule that gives some threads no more than what others leave.
     #[must_use]
     pub fn patient(self) -> Self {

@@ -124,6 +124,7 @@ pub struct Scenario {
 }
 
 const THREADS: &[&str] = &["store", "flusher", "compactor", "worker-0", "worker-1", "worker-2"];
+const LOGGING: &[&str] = &["store", "log", "worker-0", "worker-1"];
 
 impl Scenario {
     /// The scenario of a seed.
@@ -142,7 +143,7 @@ impl Scenario {
             medium: Medium::Memory,
             network: network.collect(),
             disk: BTreeSet::new(),
-            schedule: schedule(seed, THREADS),
+            schedule: schedule(seed, if proof == Proof::Durability { LOGGING } else { THREADS }),
             left_out: Vec::new(),
             only: None,
             choices: None,

@@ -25,13 +25,22 @@ pub struct Failing {
     pub runs: u64,
 }
 
-/// A small scenario that fails, made of one that does, within some real time.
+/// What making a scenario small may take.
+#[derive(Clone, Copy, Debug)]
+pub enum Bound {
+    /// Real time.
+    Time(Duration),
+    /// Runs, so that the result is the same on every machine.
+    Runs(u64),
+}
+
+/// A small scenario that fails, made of one that does.
 #[must_use]
-pub fn shrink(scenario: &Scenario, time: Duration) -> Option<Failing> {
+pub fn shrink(scenario: &Scenario, bound: Bound) -> Option<Failing> {
     run::quiet();
     let (operations, report) = fails(scenario)?;
     let best = Failing { scenario: scenario.clone(), report, operations, runs: 1 };
-    let mut shrinker = Shrinker { best, until: Instant::now() + time };
+    let mut shrinker = Shrinker { best, began: Instant::now(), bound };
     shrinker.shorten();
     shrinker.simplify();
     shrinker.leave_operations_out();
@@ -49,12 +58,16 @@ fn fails(scenario: &Scenario) -> Option<(Vec<(usize, u64)>, String)> {
 
 struct Shrinker {
     best: Failing,
-    until: Instant,
+    began: Instant,
+    bound: Bound,
 }
 
 impl Shrinker {
     fn is_over(&self) -> bool {
-        Instant::now() >= self.until
+        match self.bound {
+            Bound::Time(time) => self.began.elapsed() >= time,
+            Bound::Runs(runs) => self.best.runs >= runs,
+        }
     }
 
     /// Tries a change; keeps it if the run still fails.

@@ -31,6 +31,7 @@ pub mod storage;
 pub mod transactions;
 pub mod users;
 pub mod value;
+pub mod witness;
 
 pub use client::Client;
 pub use random::Random;

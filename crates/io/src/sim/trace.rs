@@ -5,6 +5,8 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt::Write;
 
+use almandine_base::points::Witness;
+
 use super::choice::mix;
 
 /// Events that are kept, unless a run asks for more.
@@ -36,10 +38,25 @@ pub struct Counts {
     pub happened: BTreeMap<&'static str, u64>,
 }
 
+/// What became of the request of a client of a node, and when: no two are of one moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Witnessed {
+    /// Virtual time.
+    pub now_ns: u64,
+    /// The node that serves the client.
+    pub node: u32,
+    /// The node's number of the client.
+    pub client: u64,
+    /// What became of it.
+    pub what: Witness,
+}
+
 /// See the module.
 #[derive(Debug)]
 pub(super) struct Trace {
     pub(super) counts: Counts,
+    /// In its order.
+    pub(super) witnessed: Vec<Witnessed>,
     hash: u64,
     events: u64,
     last: VecDeque<Note>,
@@ -49,7 +66,7 @@ pub(super) struct Trace {
 
 impl Default for Trace {
     fn default() -> Self {
-        Self { counts: Counts::default(), hash: 0, events: 0, last: VecDeque::new(), kept: KEPT }
+        Self { counts: Counts::default(), witnessed: Vec::new(), hash: 0, events: 0, last: VecDeque::new(), kept: KEPT }
     }
 }
 

@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use almandine_base::Output;
+use almandine_base::points::{Witness, witness};
 use almandine_handler::blocking::Waiting;
 use almandine_handler::{CommandError, ReplyMode};
 use almandine_instance::statistics::CommandCounters;
@@ -68,6 +69,7 @@ impl WorkerService {
     /// A connection waits no more. What it has waited for.
     fn end_waiting(&mut self, connection: &mut Connection) -> Option<Box<Waiting>> {
         let waiting = connection.client.blocking.waiting.take()?;
+        witness(Witness::Left, connection.client.shared.id);
         let blocked = &self.worker.runner.context.statistics().blocked;
         blocked.0.subtract(1);
         if let Some(deadline_ms) = connection.deadline_ms.take() {
@@ -137,6 +139,7 @@ impl WorkerService {
     pub(crate) fn end_due(&mut self, now_ms: u64, control: &mut dyn Control<Connection>) {
         while let Some(id) = self.deadlines.take_due(now_ms) {
             let Some((connection, out)) = control.connection(id) else { continue };
+            witness(Witness::Leaves, connection.client.shared.id);
             let end = connection.client.blocking.waiting.as_ref().map_or(EndOfWait::Before, |waiting| waiting.waiter.end());
             match end {
                 EndOfWait::Now => {
@@ -155,12 +158,15 @@ impl WorkerService {
 
     /// A connection is gone: if it waits, no worker serves it any more.
     pub(crate) fn forget_waiting(&mut self, connection: &mut Connection) {
+        let client = connection.client.shared.id;
+        witness(Witness::Leaves, client);
         let Some(waiting) = self.end_waiting(connection) else { return };
         let mut end = waiting.waiter.end();
         while end == EndOfWait::Serving {
             thread::yield_now();
             end = waiting.waiter.end();
         }
+        witness(Witness::Left, client);
         if let Some(command) = self.counters_of(&waiting)
             && end == EndOfWait::Now
         {

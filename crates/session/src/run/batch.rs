@@ -1,6 +1,7 @@
 //! Running a batch: in groups while nothing is unusual, else one command after the other.
 
 use almandine_base::Output;
+use almandine_base::points::{Witness, witness};
 use almandine_handler::Flags;
 
 use crate::run::outcome::{BatchEnd, Executed, Pending};
@@ -61,6 +62,7 @@ impl Worker {
     fn execute_group(&mut self, connection: &mut Connection, received: Received<'_>, out: &mut Output, first: usize) -> Executed {
         let Self { runner, planner, .. } = self;
         let client = &mut connection.client;
+        witness(Witness::Begins, client.shared.id);
         planner.plan_group(&mut runner.accessor, client, received, first);
         let refused = if runner.context.instance.keyspace.over_limit() { Flags::DENY_OOM } else { Flags::default() };
         let watched_bytes = runner.after_command.watch(received.input.len());

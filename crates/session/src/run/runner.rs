@@ -5,6 +5,7 @@
 
 use almandine_base::Output;
 use almandine_base::output::Mark;
+use almandine_base::points::{Witness, witness};
 use almandine_handler::{Client, CommandError, Context, Dispatch, Flags, redact, tracking};
 use almandine_io::clock;
 use almandine_keyspace::Accessor;
@@ -126,6 +127,9 @@ impl Runner {
             self.answer(client, out, called, args())
         };
         if let Err(pending) = answered {
+            if STEPS & steps::UNIT != 0 && pending == Pending::Key {
+                witness(Witness::Waits, client.shared.id);
+            }
             if !together {
                 self.timing.suspend(client, start_ns, pending);
             }
@@ -157,6 +161,10 @@ impl Runner {
         if STEPS & steps::UNIT != 0 && self.accessor.serving().has_ready() {
             self.notify_changes(client);
             self.end_unit();
+        }
+        if STEPS & steps::UNIT != 0 {
+            // Behind what its waiters were served: that is a part of it.
+            witness(Witness::Ran, client.shared.id);
         }
         Ok(mark)
     }

@@ -5,6 +5,7 @@
 
 use almandine_base::Output;
 use almandine_base::output::Mark;
+use almandine_base::points::{Witness, witness};
 use almandine_handler::follow::Refused;
 use almandine_handler::{Client, Dispatch, Flags, ReplyMode, tracking, transaction};
 use almandine_resp::Args;
@@ -98,6 +99,7 @@ impl Worker {
     ) -> Result<Mark, Pending> {
         let Self { runner, planner, .. } = self;
         let client = &mut connection.client;
+        witness(Witness::Begins, client.shared.id);
         let planned = planner.plan_alone(&mut runner.accessor, client.db, dispatch, args);
         let called = Called { dispatch, planned: &planned, number: 0, together: false, watched_bytes: 0 };
         let ran = runner.run::<EACH>(client, out, called, || args);

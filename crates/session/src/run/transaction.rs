@@ -9,6 +9,7 @@
 //! executed from where they lie in what was received, and nothing is queued.
 
 use almandine_base::output::Mark;
+use almandine_base::points::{Witness, witness};
 use almandine_base::{Output, sometimes, step};
 use almandine_command_spec::Access;
 use almandine_handler::{
@@ -170,6 +171,7 @@ impl Worker {
         let client = &mut connection.client;
         let runner = &mut self.runner;
         let start_ns = runner.timing.begin_alone(&runner.context, client, exec.dispatch, runner.now_ms);
+        witness(Witness::Begins, client.shared.id);
         match self.begin(client, unit) {
             Ok(()) => {}
             Err(Stop::Error(error)) => {
@@ -194,6 +196,7 @@ impl Worker {
         }
         let runner = &mut self.runner;
         runner.end_unit();
+        witness(Witness::Ran, connection.client.shared.id);
         runner.accessor.unit().remove_expired(unit.keys(&runner.context).map(|(db, key, _)| (db, key)));
         self.end_transaction(connection, exec, start_ns, unit.received);
         Ok(())

@@ -5,6 +5,7 @@
 
 use std::collections::VecDeque;
 
+use almandine_base::step;
 use almandine_handler::Context;
 use almandine_instance::LogSeal;
 use almandine_net::{ConnectionId, Control};
@@ -20,7 +21,7 @@ impl Parked {
     #[cold]
     pub(crate) fn wait(&mut self, id: ConnectionId, context: &Context) -> bool {
         let Some(seal) = context.instance.persistence.log.seal() else { return false };
-        self.0.push_back((seal, id));
+        step!(HoldReplies, self.0.push_back((seal, id)), else return false);
         true
     }
 

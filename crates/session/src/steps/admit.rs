@@ -3,6 +3,7 @@
 use std::sync::atomic::Ordering::Relaxed;
 
 use almandine_base::Output;
+use almandine_base::points::{Witness, witness};
 use almandine_command_spec::Group;
 use almandine_handler::follow::Refused;
 use almandine_handler::{Client, CommandError, Context, Denial, Dispatch, Flags, Handler, errors, follow, transaction};
@@ -46,6 +47,7 @@ impl Runner {
     /// Answers a command that was not planned.
     #[cold]
     pub(crate) fn refuse_unplanned(&mut self, client: &mut Client, out: &mut Output, args: Args<'_>) {
+        witness(Witness::Ran, client.shared.id);
         if self.context.table.lookup(args.at(0)).is_some_and(|dispatch| dispatch.flags.any(Flags::EXECUTES)) {
             // EXEC ends the watch of keys even when it is called with a wrong number of arguments.
             transaction::end(client, &mut self.accessor);
@@ -65,6 +67,7 @@ impl Runner {
     /// Answers a command that may not run. A transaction ends with its EXEC, and will not be executed without one of its commands.
     #[cold]
     pub(crate) fn refuse(&mut self, client: &mut Client, out: &mut Output, dispatch: &Dispatch, error: &CommandError) {
+        witness(Witness::Ran, client.shared.id);
         count_refusal(&self.context, dispatch, error);
         if dispatch.flags.any(Flags::EXECUTES) {
             transaction::end(client, &mut self.accessor);

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use almandine_sim::coverage::{self, Counts};
 use almandine_sim::proofs::{self, Proof};
 use almandine_sim::scenario::Scenario;
-use almandine_sim::shrink;
+use almandine_sim::shrink::{self, Bound};
 
 use self::options::Options;
 
@@ -54,7 +54,7 @@ fn main() -> ExitCode {
         && let Some((scenario, _)) = total.failures.first()
     {
         println!("\nMaking it small ...");
-        if let Some(small) = shrink::shrink(scenario, Duration::from_secs(60)) {
+        if let Some(small) = shrink::shrink(scenario, Bound::Time(Duration::from_secs(60))) {
             report::show_small(&small);
         }
     }

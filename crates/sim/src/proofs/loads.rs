@@ -3,15 +3,18 @@
 use std::io;
 use std::time::Duration;
 
+use almandine_io::sim::turn::{Policy, Schedule};
 use almandine_testkit::history::faults::{final_read, with_faults_of, with_resizing_of, without_refused};
 use almandine_testkit::history::units::{self, Features};
 use almandine_testkit::history::{self, History};
 use almandine_testkit::promises::{channels, claims, computations, events, eviction, moves, rights, tracking};
 use almandine_testkit::{Client, blocking, storage, transactions};
 
+use super::durable::{self, Harm};
 use super::{Check, Proof, crashing};
 use crate::runtime::Simulated;
 use crate::scenario::{Medium, Scenario};
+use crate::witness::Order;
 
 /// Keys that come and go, so that a small index grows and shrinks.
 const FLOOD_KEYS: usize = 6_000;
@@ -72,6 +75,10 @@ pub(super) fn record(scenario: &Scenario, server: &Simulated) -> io::Result<Chec
             done(eviction::keeps_its_word(server, settings).0)
         }
         Proof::Crashes => Ok(crashing::record(scenario, server)),
+        Proof::Durability => {
+            let result = durable::record(durable_plan(scenario), server);
+            Ok(Box::new(move || result))
+        }
     }
 }
 
@@ -101,6 +108,20 @@ pub(super) fn eviction_settings(seed: u64) -> &'static str {
     SETTINGS[(seed % SETTINGS.len() as u64) as usize]
 }
 
+/// What a scenario means for a server with a log.
+fn durable_plan(scenario: &Scenario) -> durable::Plan {
+    let Scenario { seed, millis, .. } = *scenario;
+    let Schedule { policy, stalls_per_million, .. } = &scenario.schedule;
+    let harm = match scenario.medium {
+        Medium::Memory | Medium::Device => Harm::None,
+        Medium::Failing => Harm::Said,
+        Medium::Lying => Harm::Hidden,
+    };
+    let (writers, settings) = (clients(scenario, 4), super::server_settings(scenario));
+    let is_prompt = *policy == Policy::Random && *stalls_per_million == 0;
+    durable::Plan { seed, millis, writers, settings, harm, faults: scenario.disk_faults(), is_prompt }
+}
+
 /// Runs `work` beside clients that make all keys cold and make garbage, where there is a device; on every third seed without one
 /// beside clients that have the index grow and shrink.
 fn beside_pressure<T>(scenario: &Scenario, server: &Simulated, work: impl FnOnce() -> T) -> T {
@@ -126,6 +147,7 @@ pub(super) fn history_settings(scenario: &Scenario) -> history::Settings {
 fn histories(scenario: &Scenario, server: &Simulated) -> io::Result<Check> {
     let settings = history_settings(scenario);
     let mut recorded: Vec<History> = beside_pressure(scenario, server, || history::record(server.clone(), settings))?;
+    Order::take().explain(&mut recorded);
     if scenario.medium != Medium::Memory {
         without_refused(&mut recorded);
         let read = |history: &mut History| history.entries.extend(final_read(server, &history.keys, 0).into_iter().flatten());
@@ -138,7 +160,8 @@ fn units_of(scenario: &Scenario, server: &Simulated, collections: Option<units::
     let features = Features { hashes: true, expiry: true, collections };
     let (clients, duration) = (clients(scenario, 5), duration(scenario));
     let settings = units::Settings { clients, groups: 2, duration, features, seed: scenario.seed };
-    let recorded = beside_pressure(scenario, server, || units::record(server.clone(), settings))?;
+    let mut recorded = beside_pressure(scenario, server, || units::record(server.clone(), settings))?;
+    Order::take().explain_units(&mut recorded);
     Ok(Box::new(move || recorded.iter().map(units::check).sum()))
 }
 
@@ -152,7 +175,8 @@ fn transactions(scenario: &Scenario, server: &Simulated) -> io::Result<Check> {
 fn blocking(scenario: &Scenario, server: &Simulated) -> io::Result<Check> {
     let (clients, duration, aligned) = (clients(scenario, 5), duration(scenario), scenario.seed % 2 == 1);
     let settings = blocking::Settings { clients, groups: 2, duration, aligned, moves: true, seed: scenario.seed };
-    let recorded = beside_pressure(scenario, server, || blocking::record(server.clone(), settings))?;
+    let mut recorded = beside_pressure(scenario, server, || blocking::record(server.clone(), settings))?;
+    Order::take().explain_waits(&mut recorded);
     Ok(Box::new(move || recorded.iter().map(|entries| blocking::check(entries)).sum()))
 }
 

@@ -1,6 +1,7 @@
 //! Proofs of `testkit` that run in a world: their clients are threads of one machine, the server is a node on another.
 
 mod crashing;
+mod durable;
 mod loads;
 
 use std::collections::BTreeMap;
@@ -46,6 +47,8 @@ pub enum Proof {
     Eviction,
     /// A server crashes while clients write, and boots again: histories of each life are linearizable.
     Crashes,
+    /// A server with a log crashes while clients write, and boots again: what its settings promise is there.
+    Durability,
 }
 
 /// Looks at what was recorded: how much it was, or what no order explains.
@@ -53,7 +56,7 @@ pub type Check = Box<dyn FnOnce() -> Result<usize, String> + Send>;
 
 impl Proof {
     /// All of them.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 15] = [
         Self::Histories,
         Self::Units,
         Self::Collections,
@@ -68,6 +71,7 @@ impl Proof {
         Self::Computations,
         Self::Eviction,
         Self::Crashes,
+        Self::Durability,
     ];
 
     /// The name on a command line.
@@ -88,6 +92,7 @@ impl Proof {
             Self::Computations => "computations",
             Self::Eviction => "eviction",
             Self::Crashes => "crashes",
+            Self::Durability => "durability",
         }
     }
 
@@ -100,12 +105,17 @@ impl Proof {
     }
 
     /// The virtual milliseconds for which clients load the server, unless a run says otherwise; what [`loads`] makes rounds of
-    /// where a proof has those. Histories of waiters take long to check.
+    /// where a proof has those.
     #[must_use]
     pub const fn millis(self) -> u64 {
         match self {
-            Self::Blocking => 60,
-            Self::Histories | Self::Units | Self::Collections | Self::Transactions | Self::Eviction | Self::Crashes => 300,
+            Self::Blocking
+            | Self::Histories
+            | Self::Units
+            | Self::Collections
+            | Self::Transactions
+            | Self::Eviction
+            | Self::Crashes => 300,
             _ => 100,
         }
     }
@@ -115,6 +125,8 @@ impl Proof {
     pub const fn media(self) -> &'static [Medium] {
         match self {
             Self::Histories => &[Medium::Memory, Medium::Memory, Medium::Device, Medium::Failing, Medium::Lying],
+            // The log's disk: whole, slow, and so on.
+            Self::Durability => &Medium::ALL,
             Self::Units | Self::Collections | Self::Transactions | Self::Blocking | Self::Moves | Self::Claims | Self::Crashes => {
                 &[Medium::Memory, Medium::Device]
             }
@@ -191,11 +203,16 @@ fn run_and_tell(scenario: &Scenario, tells_all: bool) -> Recorded {
         let drive = move || {
             let mut control = reach(&simulated);
             // A disk that fails while a server starts keeps it from starting, and that is right.
-            disk.set_faults(scenario.disk_faults());
+            if scenario.proof != Proof::Durability {
+                disk.set_faults(scenario.disk_faults());
+            }
             let check = loads::record(&scenario, &simulated).expect("the server answers");
             *slot.lock().unwrap_or_else(PoisonError::into_inner) = Some(check);
-            if scenario.proof == Proof::Crashes {
-                control = reach(&simulated);
+            match scenario.proof {
+                Proof::Crashes => control = reach(&simulated),
+                // It has ended its server.
+                Proof::Durability => return,
+                _ => {}
             }
             // The connection ends with the server.
             let _ = control.send(&[["SHUTDOWN", "NOSAVE"]]);
@@ -213,7 +230,7 @@ fn run_and_tell(scenario: &Scenario, tells_all: bool) -> Recorded {
 /// What the server is told.
 fn server_settings(scenario: &Scenario) -> Vec<String> {
     let mut words = format!("--workers {}", scenario.workers);
-    if scenario.medium != Medium::Memory {
+    if scenario.medium != Medium::Memory && scenario.proof != Proof::Durability {
         words += " --storage-dir pages --maxmemory 12mb --enable-debug-command yes";
     }
     words += match scenario.proof {
@@ -221,6 +238,9 @@ fn server_settings(scenario: &Scenario) -> Vec<String> {
         Proof::Eviction => loads::eviction_settings(scenario.seed),
         _ => "",
     };
+    if scenario.proof == Proof::Durability {
+        words += &durable::settings(scenario.seed);
+    }
     words.split(' ').map(str::to_owned).collect()
 }
 

@@ -9,6 +9,7 @@ use super::search::{Call, Stuck, search};
 use crate::Value;
 use crate::history::expiry::CLOCK_SLACK_NS;
 use crate::value::command_line;
+use crate::witness::Moments;
 
 /// Checks the history of a group that starts with no keys. Returns how many commands and transactions it checked.
 ///
@@ -16,12 +17,16 @@ use crate::value::command_line;
 /// A report of what was done around the first answer that no order explains.
 pub fn check(entries: &[Entry]) -> Result<usize, String> {
     let replies: Vec<Option<Value>> = entries.iter().map(|entry| entry.reply.as_ref().map(normal)).collect();
-    let call = |entry: &Entry| Call {
-        client: entry.client,
-        called_ns: entry.called_ns,
-        arrived_ns: entry.arrived_ns,
-        returned_ns: entry.returned_ns,
-        lost: entry.reply.is_none(),
+    let call = |entry: &Entry| {
+        let lost = entry.reply.is_none();
+        let Entry { client, called_ns, arrived_ns, returned_ns, witness, .. } = *entry;
+        match witness {
+            None => Call { client, called_ns, arrived_ns, returned_ns, lost },
+            Some(Moments { from_ns, waits_ns, until_ns, .. }) => {
+                let arrived_ns = waits_ns.or(arrived_ns);
+                Call { client, called_ns: from_ns, arrived_ns, returned_ns: until_ns.unwrap_or(returned_ns), lost }
+            }
+        }
     };
     let calls: Vec<Call> = entries.iter().map(call).collect();
     let checker = Checker { entries, replies: &replies };
@@ -85,6 +90,9 @@ impl<'h> Checker<'h> {
     /// Whether a command that waits may cease to by itself: its time is over, or its connection has ended.
     fn may_leave(&self, number: usize, now_ns: u64) -> bool {
         let entry = &self.entries[number];
+        if entry.witness.and_then(|moments| moments.leaves_ns).is_some_and(|leaves_ns| now_ns < leaves_ns) {
+            return false;
+        }
         match &self.replies[number] {
             None => true,
             Some(Value::Null) => entry.timeout_ms > 0 && now_ns + CLOCK_SLACK_NS >= entry.called_ns + entry.timeout_ms * 1_000_000,
@@ -124,7 +132,7 @@ fn report(entries: &[Entry], stuck: &Stuck) -> String {
     let recent = stuck.before[stuck.before.len().saturating_sub(BEFORE)..].iter().map(|number| ("before ", *number));
     let pending = stuck.pending.iter().map(|number| ("pending", *number));
     for (label, number) in recent.chain(pending).chain([("FAILED ", stuck.failed)]) {
-        let Entry { client, connection, called_ns, arrived_ns, returned_ns, timeout_ms, action, reply } = &entries[number];
+        let Entry { client, connection, called_ns, arrived_ns, returned_ns, timeout_ms, action, reply, .. } = &entries[number];
         let commands: Vec<String> = action.words(*timeout_ms, 0).iter().map(|words| command_line(words)).collect();
         let commands = commands.join("; ");
         let reply = reply.as_ref().map_or("lost".to_owned(), |reply| normal(reply).to_string());
@@ -149,7 +157,8 @@ mod tests {
 
     fn entry(client: usize, from_ms: u64, to_ms: u64, action: Action, reply: Option<Value>) -> Entry {
         let (called_ns, returned_ns) = (from_ms * MS, to_ms * MS);
-        Entry { client, connection: client as u64, called_ns, arrived_ns: None, returned_ns, timeout_ms: 50, action, reply }
+        let (connection, arrived_ns, witness) = (client as u64, None, None);
+        Entry { client, connection, called_ns, arrived_ns, returned_ns, witness, timeout_ms: 50, action, reply }
     }
 
     fn number(element: u32) -> Value {

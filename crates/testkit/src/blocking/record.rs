@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use super::command::{Action, Command, Element, text};
 use crate::runtime::{Joiner, LEFT_OUT};
+use crate::witness::Moments;
 use crate::{Client, Random, Runtime, Value};
 
 /// A command or a transaction of one client.
@@ -16,12 +17,14 @@ pub struct Entry {
     pub client: usize,
     /// The server's number of its connection; a client that was killed has another one.
     pub connection: u64,
-    /// Nanoseconds since the start, before it was sent.
+    /// By the clock of the runtime, before it was sent.
     pub called_ns: u64,
     /// When another client had seen that it waits.
     pub arrived_ns: Option<u64>,
-    /// Nanoseconds since the start, after its reply was read, or after it was certain that the server has given up the connection.
+    /// After its reply was read, or after it was certain that the server has given up the connection.
     pub returned_ns: u64,
+    /// When it took effect, where the server says so.
+    pub witness: Option<Moments>,
     /// For how long it may wait; 0: for ever.
     pub timeout_ms: u64,
     /// What was asked.
@@ -258,7 +261,7 @@ impl<R: Runtime> Recorder<R> {
             return self.reconnect();
         }
         let commands = action.words(timeout_ms, self.group.first_db);
-        let called_ns = self.now_ns();
+        let called_ns = self.runtime.now_ns();
         let sent = self.client.send(&commands);
         let looks = action.blocks() && self.random.chance(40);
         let arrived_ns = if looks && sent.is_ok() { self.look()? } else { None };
@@ -273,7 +276,8 @@ impl<R: Runtime> Recorder<R> {
             connection: self.connection,
             called_ns,
             arrived_ns,
-            returned_ns: self.now_ns(),
+            returned_ns: self.runtime.now_ns(),
+            witness: None,
             timeout_ms,
             action,
             reply,
@@ -304,7 +308,7 @@ impl<R: Runtime> Recorder<R> {
     fn look(&mut self) -> io::Result<Option<u64>> {
         for _ in 0..4 {
             if self.line()?.is_some_and(|flags| flags.contains('b')) {
-                return Ok(Some(self.now_ns()));
+                return Ok(Some(self.runtime.now_ns()));
             }
         }
         Ok(None)

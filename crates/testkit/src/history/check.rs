@@ -14,8 +14,11 @@ pub fn check(history: &History) -> Result<usize, String> {
     let entries = &history.entries;
     let call = |entry: &super::Entry| Call {
         client: entry.client,
-        called_ns: entry.called_ns,
-        returned_ns: entry.reply.as_ref().map(|_| entry.returned_ns),
+        called_ns: entry.witness.map_or(entry.called_ns, |moments| moments.from_ns),
+        returned_ns: match entry.witness {
+            Some(moments) => moments.until_ns,
+            None => entry.reply.as_ref().map(|_| entry.returned_ns),
+        },
     };
     let calls: Vec<Call> = entries.iter().map(call).collect();
     let found = search(&calls, vec![None; history.kind.keys()], |number, state, _, states| {
@@ -54,7 +57,7 @@ mod tests {
     use crate::Value;
 
     fn entry(client: usize, called_ns: u64, returned_ns: u64, op: Op, reply: Value) -> Entry {
-        Entry { client, called_ns, returned_ns, op, reply: Some(reply) }
+        Entry { client, connection: 0, place: 0, called_ns, returned_ns, witness: None, op, reply: Some(reply) }
     }
     fn set(client: usize, from: u64, to: u64, v: &str) -> Entry {
         entry(client, from, to, Op::Set(0, v.into()), Value::ok())

@@ -162,7 +162,16 @@ pub fn final_read<R: Runtime>(runtime: &R, keys: &[Vec<u8>], client: usize) -> O
             let reply =
                 (0..TRIES).map(|_| connection.call(&op.command(keys)).expect("an answer")).find(|reply| !is_unreadable(reply))?;
             let at = u64::MAX - 2 * (keys.len() - key) as u64;
-            Some(Entry { client, called_ns: at, returned_ns: at + 1, op, reply: Some(reply) })
+            Some(Entry {
+                client,
+                connection: 0,
+                place: 0,
+                called_ns: at,
+                returned_ns: at + 1,
+                witness: None,
+                op,
+                reply: Some(reply),
+            })
         })
         .collect()
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use super::model::{Kind, Op};
 use crate::runtime::LEFT_OUT;
+use crate::witness::Moments;
 use crate::{Client, Random, Runtime, Value};
 
 /// One operation of one client.
@@ -13,10 +14,16 @@ use crate::{Client, Random, Runtime, Value};
 pub struct Entry {
     /// Which client: its operations within a group do not overlap.
     pub client: usize,
-    /// Nanoseconds since the start, before the command was sent.
+    /// The server's number of its connection; 0 when it is not known.
+    pub connection: u64,
+    /// Its place among the commands that were sent at once.
+    pub place: usize,
+    /// By the clock of the runtime, before the command was sent.
     pub called_ns: u64,
-    /// Nanoseconds since the start, after the reply was read; the far future when it never was.
+    /// After the reply was read; the far future when it never was.
     pub returned_ns: u64,
+    /// When it took effect, where the server says so.
+    pub witness: Option<Moments>,
     /// What was asked.
     pub op: Op,
     /// What was answered; `None` when the connection failed: it may have happened or not.
@@ -72,7 +79,9 @@ pub fn record<R: Runtime>(runtime: R, settings: Settings) -> io::Result<Vec<Hist
     let recorder = |number: usize| {
         let random = Random::new(settings.seed.wrapping_mul(1000) + number as u64);
         let (runtime, groups) = (runtime.clone(), Arc::clone(&groups));
-        Ok(Recorder { client: Client::of(&runtime)?, runtime, number, groups, settings, start_ns, random })
+        let mut client = Client::of(&runtime)?;
+        let connection = client.call(&["CLIENT", "ID"])?.integer().map_or(0, i64::cast_unsigned);
+        Ok(Recorder { client, connection, runtime, number, groups, settings, start_ns, random })
     };
     let recorders = (0..settings.clients).map(recorder).collect::<io::Result<Vec<Recorder<R>>>>()?;
     let spawn = |recorder: Recorder<R>| runtime.spawn(&format!("client-{}", recorder.number), || recorder.run());
@@ -88,6 +97,7 @@ pub fn record<R: Runtime>(runtime: R, settings: Settings) -> io::Result<Vec<Hist
 /// One client.
 struct Recorder<R: Runtime> {
     client: Client<R::Stream>,
+    connection: u64,
     runtime: R,
     number: usize,
     groups: Groups,
@@ -97,16 +107,12 @@ struct Recorder<R: Runtime> {
 }
 
 impl<R: Runtime> Recorder<R> {
-    fn now_ns(&self) -> u64 {
-        self.runtime.now_ns() - self.start_ns
-    }
-
     fn run(mut self) -> Vec<(usize, Entry)> {
         let Settings { pipeline, duration, .. } = self.settings;
         let groups = Arc::clone(&self.groups);
         let mut entries = Vec::new();
         let mut sequence = 0;
-        while u128::from(self.now_ns()) < duration.as_nanos() {
+        while u128::from(self.runtime.now_ns() - self.start_ns) < duration.as_nanos() {
             let first = self.random.below(groups.len());
             let batch: Vec<(usize, Op)> = (0..pipeline)
                 .map(|i| {
@@ -120,14 +126,16 @@ impl<R: Runtime> Recorder<R> {
                 continue;
             }
             let commands: Vec<_> = batch.iter().map(|(group, op)| op.command(&groups[*group].1)).collect();
-            let called_ns = self.now_ns();
+            let called_ns = self.runtime.now_ns();
             let sent = self.client.send(&commands).is_ok();
             let mut failed = !sent;
-            for (group, op) in batch {
+            for (place, (group, op)) in batch.into_iter().enumerate() {
                 let reply = if failed { None } else { self.client.receive().ok().filter(|v| *v != Value::Closed) };
                 failed |= reply.is_none();
-                let returned_ns = if failed { u64::MAX } else { self.now_ns() };
-                entries.push((group, Entry { client: self.number, called_ns, returned_ns, op, reply }));
+                let returned_ns = if failed { u64::MAX } else { self.runtime.now_ns() };
+                let (client, connection) = (self.number, self.connection);
+                let entry = Entry { client, connection, place, called_ns, returned_ns, witness: None, op, reply };
+                entries.push((group, entry));
             }
             if failed {
                 break;

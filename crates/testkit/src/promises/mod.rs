@@ -4,6 +4,7 @@
 pub mod channels;
 pub mod claims;
 pub mod computations;
+pub mod durability;
 pub mod events;
 pub mod eviction;
 pub mod moves;

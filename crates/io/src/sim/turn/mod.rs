@@ -30,9 +30,9 @@ pub use self::schedule::{Policy, STARVED_NS, Schedule};
 pub use self::state::{Condition, Woken};
 use self::state::{Event, State, Status};
 use super::choice::{ChoiceRecord, Choices, Subsystem};
-use super::trace::Counts;
+use super::trace::{Counts, Witnessed};
 use almandine_base::mutants::Mutant;
-use almandine_base::points::{self, Simulation};
+use almandine_base::points::{self, Simulation, Witness};
 
 /// The longest and the shortest stall of a thread, in nanoseconds.
 const STALL_NS: (u64, u64) = (1_000_000, 200_000_000);
@@ -129,7 +129,7 @@ impl Turn {
         // One processor for all threads of a simulation: a baton then never waits for another processor to wake up.
         static NEXT: AtomicUsize = AtomicUsize::new(0);
         let processor = processor::choose(NEXT.fetch_add(1, Ordering::Relaxed));
-        points::install(Simulation { point: |name| point(Point::Inner(name)), happens, leaves_out, pause });
+        points::install(Simulation { point: |name| point(Point::Inner(name)), happens, witness, leaves_out, pause });
         let state = Mutex::new(State::new(choices, schedule));
         Arc::new(Self {
             state,
@@ -555,12 +555,28 @@ pub fn keep_all_events(turn: &Turn) {
     turn.lock().trace.kept = usize::MAX;
 }
 
+/// What became of the requests of clients, in its order, and as far as it was not taken before.
+#[must_use]
+pub fn take_witnessed(turn: &Turn) -> Vec<Witnessed> {
+    std::mem::take(&mut turn.lock().trace.witnessed)
+}
+
 /// Something has happened in a simulated thread.
 fn happens(what: &'static str) {
     if let Some((turn, thread)) = current() {
         let mut state = turn.lock();
         *state.trace.counts.happened.entry(what).or_default() += 1;
         state.note(Some(thread), what, [0, 0]);
+    }
+}
+
+/// This has become of a request. Time goes on by the least there is, so that no two of these are of one moment.
+fn witness(what: Witness, client: u64) {
+    if let Some((turn, thread)) = current() {
+        let mut state = turn.lock();
+        state.now_ns += 1;
+        let (now_ns, node) = (state.now_ns, state.threads[thread].node);
+        state.trace.witnessed.push(Witnessed { now_ns, node, client, what });
     }
 }
 

@@ -17,8 +17,11 @@ pub fn check(history: &History) -> Result<usize, String> {
     let entries = &history.entries;
     let call = |entry: &Entry| Call {
         client: entry.client,
-        called_ns: entry.called_ns,
-        returned_ns: entry.reply.as_ref().map(|_| entry.returned_ns),
+        called_ns: entry.witness.map_or(entry.called_ns, |moments| moments.from_ns),
+        returned_ns: match entry.witness {
+            Some(moments) => moments.until_ns,
+            None => entry.reply.as_ref().map(|_| entry.returned_ns),
+        },
     };
     let calls: Vec<Call> = entries.iter().map(call).collect();
     let clients = entries.iter().map(|entry| entry.client + 1).max().unwrap_or(0);
@@ -54,7 +57,7 @@ fn report(entries: &[Entry], stuck: &Stuck) -> String {
     let names: Vec<String> = (0..NAMES).map(|name| format!("key{name}")).collect();
     let mut text = "no order of units explains these answers:\n".to_owned();
     for (label, number) in stuck.around() {
-        let Entry { client, called_ns, returned_ns, unit, reply } = &entries[number];
+        let Entry { client, called_ns, returned_ns, unit, reply, .. } = &entries[number];
         let short =
             |text: String| if text.len() > 100 { format!("{}…", text.chars().take(100).collect::<String>()) } else { text };
         let reply = reply.as_ref().map_or("unknown".to_owned(), |reply| short(reply.to_string()));
@@ -74,7 +77,7 @@ mod tests {
     use super::*;
 
     fn entry(client: usize, called_ns: u64, returned_ns: u64, unit: Unit, reply: Value) -> Entry {
-        Entry { client, called_ns, returned_ns, unit, reply: Some(reply) }
+        Entry { client, connection: 0, called_ns, returned_ns, witness: None, unit, reply: Some(reply) }
     }
 
     fn set(client: usize, from: u64, to: u64, value: &str) -> Entry {

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use super::command::{Command, DATABASES, Features, NAMES, Unit, select};
 use crate::runtime::{Joiner, LEFT_OUT};
+use crate::witness::Moments;
 use crate::{Client, Random, Runtime, Value};
 
 /// One unit of one client.
@@ -13,10 +14,14 @@ use crate::{Client, Random, Runtime, Value};
 pub struct Entry {
     /// Which client: its units do not overlap.
     pub client: usize,
-    /// Nanoseconds since the start, before the unit was sent.
+    /// The server's number of its connection; 0 when it is not known.
+    pub connection: u64,
+    /// By the clock of the runtime, before the unit was sent.
     pub called_ns: u64,
-    /// Nanoseconds since the start, after its last reply was read; the far future when it never was.
+    /// After its last reply was read; the far future when it never was.
     pub returned_ns: u64,
+    /// When it took effect, where the server says so.
+    pub witness: Option<Moments>,
     /// What was asked.
     pub unit: Unit,
     /// What was answered; `None` when the connection failed: it may have happened or not.
@@ -81,7 +86,8 @@ type Groups = Arc<Vec<Vec<String>>>;
 /// One client.
 struct Recorder<R: Runtime> {
     runtime: R,
-    connections: Vec<Client<R::Stream>>,
+    /// To each database, with the server's numbers of them.
+    connections: Vec<(Client<R::Stream>, u64)>,
     number: usize,
     groups: Groups,
     settings: Settings,
@@ -97,19 +103,17 @@ impl<R: Runtime> Recorder<R> {
     fn new(runtime: &R, number: usize, groups: Groups, settings: Settings, start_ns: u64) -> io::Result<Self> {
         let connect = |db: usize| {
             let mut client = Client::of(runtime)?;
-            client.call(&select(FIRST_DB + db)).map(|_| client)
+            client.call(&select(FIRST_DB + db))?;
+            let number = client.call(&["CLIENT", "ID"])?.integer().map_or(0, i64::cast_unsigned);
+            Ok((client, number))
         };
-        let connections = (0..DATABASES).map(connect).collect::<io::Result<_>>()?;
+        let connections = (0..DATABASES).map(connect).collect::<io::Result<Vec<_>>>()?;
         let (runtime, random) = (runtime.clone(), Random::new(settings.seed.wrapping_mul(1000) + number as u64));
         Ok(Self { runtime, connections, number, groups, settings, start_ns, random, sequence: 0, units: 0, entries: Vec::new() })
     }
 
-    fn now_ns(&self) -> u64 {
-        self.runtime.now_ns() - self.start_ns
-    }
-
     fn run(mut self) -> Vec<(usize, Entry)> {
-        while u128::from(self.now_ns()) < self.settings.duration.as_nanos() {
+        while u128::from(self.runtime.now_ns() - self.start_ns) < self.settings.duration.as_nanos() {
             let group = self.random.below(self.groups.len());
             let db = self.random.below(DATABASES);
             let sent = match self.random.below(10) {
@@ -176,13 +180,14 @@ impl<R: Runtime> Recorder<R> {
             return Some(());
         }
         let words = unit.words(&self.groups[group], FIRST_DB);
-        let called_ns = self.now_ns();
-        let connection = &mut self.connections[unit.database()];
-        let replies = connection.pipeline(&words).ok().filter(|replies| !replies.contains(&Value::Closed));
+        let called_ns = self.runtime.now_ns();
+        let (client, connection) = &mut self.connections[unit.database()];
+        let replies = client.pipeline(&words).ok().filter(|replies| !replies.contains(&Value::Closed));
         let reply = replies.and_then(|mut replies| replies.pop()).map(|reply| answer(&unit, reply));
-        let returned_ns = if reply.is_some() { self.now_ns() } else { u64::MAX };
+        let returned_ns = if reply.is_some() { self.runtime.now_ns() } else { u64::MAX };
         let answered = reply.is_some();
-        self.entries.push((group, Entry { client: self.number, called_ns, returned_ns, unit, reply }));
+        let (client, connection) = (self.number, *connection);
+        self.entries.push((group, Entry { client, connection, called_ns, returned_ns, witness: None, unit, reply }));
         answered.then_some(())
     }
 }
