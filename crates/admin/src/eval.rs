@@ -120,7 +120,8 @@ const FCALL_RO: Command = Command {
 
 /// The call of a function by its name.
 fn of_function<'c>(context: &Context, args: Args<'c>, read_only: bool) -> Result<ScriptCall<'c>, CommandError> {
-    let function = context.instance.scripts.libraries.find(args.at(1)).ok_or(errors::script::NO_SUCH_FUNCTION)?;
+    let recent = &mut *context.recent_scripts.borrow_mut();
+    let function = recent.function(&context.instance.scripts.libraries, args.at(1)).ok_or(errors::script::NO_SUCH_FUNCTION)?;
     let keys = match keys(args) {
         Err(CommandError::NotInteger) => return Err(errors::script::FUNCTION_KEY_COUNT),
         keys => keys?,

@@ -2,7 +2,7 @@
 
 use almandine_command_spec::{Arg, CommandSpec, Group, Traits};
 use almandine_handler::{AdminCall, Command, CommandError, Handler, Outcome, ReadCall, Word, errors, footprint, help};
-use almandine_script::{Footprint, KillRefused, ProgramKind, Script};
+use almandine_script::{Footprint, KillRefused, Program, ProgramKind};
 
 pub(super) const COMMANDS: &[&Command] = &[&SCRIPT, &DEBUG, &EXISTS, &FLUSH, &HELP, &KILL, &LOAD, &SHOW];
 
@@ -165,13 +165,13 @@ fn show(call: &mut ReadCall<'_>) -> Outcome {
     let script = call.context.instance.scripts.find(call.args.at(2)).ok_or(errors::script::NO_SUCH_SCRIPT)?;
     match call.args.get(3).map(Word) {
         None => call.reply.bulk(&script.text),
-        Some(word) if word.is("CLASS") && call.args.len() == 4 => show_class(call, &script),
+        Some(word) if word.is("CLASS") && call.args.len() == 4 => show_class(call, &Program::Script(script)),
         Some(_) => return Err(CommandError::Syntax.into()),
     }
     Ok(())
 }
 
-fn show_class(call: &mut ReadCall<'_>, script: &Script) {
+fn show_class(call: &mut ReadCall<'_>, script: &Program) {
     let reply = &mut call.reply;
     match footprint::of(script, call.context.table) {
         Footprint::Any(unseen) => {

@@ -2,7 +2,7 @@
 //! are, and run beside others.
 
 use almandine_lua::{CallArgument, CallSite, Calls, Rest, Unseen};
-use almandine_script::{Footprint, Script};
+use almandine_script::{Footprint, Program};
 
 use crate::command::Handler;
 use crate::flags::Flags;
@@ -13,12 +13,12 @@ const ANY: Flags = Flags::ANY_KEY.with(Flags::SELECTS).with(Flags::OTHER_DATABAS
 
 /// What a script touches.
 #[must_use]
-pub fn of<'s>(script: &'s Script, table: &Table) -> &'s Footprint {
-    script.footprint.get_or_init(|| classify(script, table).unwrap_or_else(Footprint::Any))
+pub fn of<'p>(program: &'p Program, table: &Table) -> &'p Footprint {
+    program.footprint().get_or_init(|| classify(program, table).unwrap_or_else(Footprint::Any))
 }
 
-fn classify(script: &Script, table: &Table) -> Result<Footprint, Unseen> {
-    let Calls { sites, repeats, endless } = script.proto.calls()?;
+fn classify(program: &Program, table: &Table) -> Result<Footprint, Unseen> {
+    let Calls { sites, repeats, endless } = program.calls()?;
     let (mut keys, mut constants, mut writes, mut leaves) = (false, Vec::new(), false, false);
     let mut reads_once = sites.len() == 1 && !repeats;
     for site in &sites {
@@ -40,7 +40,7 @@ fn classify(script: &Script, table: &Table) -> Result<Footprint, Unseen> {
         }
     }
     // What runs for long is run again alone, if nothing of it was seen.
-    if let Some(line) = endless.filter(|_| leaves || script.proto.mentions(b"log")) {
+    if let Some(line) = endless.filter(|_| leaves || program.code().mentions(b"log")) {
         return Err(Unseen { line, what: "a loop or a recursion that may have no end, in a script that writes" });
     }
     constants.sort_unstable();

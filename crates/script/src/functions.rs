@@ -1,18 +1,22 @@
-//! Libraries of functions: their texts, and the one machine that runs them.
+//! Libraries of functions: their texts, and the one machine that has all of them.
 //!
-//! Functions may change what their library keeps between calls, so there is one instance of each: all libraries live in one
-//! machine, which goes to the worker that runs a function. Functions run alone, so none waits for it.
+//! Functions may change what their library keeps between calls, so there is one instance of it: it lives in one machine, which
+//! goes to the worker that runs such a function. These run alone, so none waits for it. A library that keeps nothing is loaded
+//! once more by each worker that calls it, and its functions run beside others.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, PoisonError};
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::{Acquire, Release};
+use std::sync::{Arc, OnceLock, PoisonError};
 
 use almandine_io::entropy;
 use almandine_io::sync::{Mutex, MutexGuard};
 use hashbrown::HashMap;
 
 use crate::ScriptError;
+use crate::engine::register::{Registered, compile_library};
 use crate::engine::{Engine, EngineOptions};
-use crate::program::Function;
+use crate::program::{Function, LibraryCode};
 use crate::shebang;
 
 /// A library.
@@ -48,6 +52,8 @@ type Functions = HashMap<Vec<u8>, Arc<Function>, rapidhash::fast::RandomState>;
 #[derive(Debug, Default)]
 struct State {
     libraries: BTreeMap<Vec<u8>, Library>,
+    /// How many libraries have been loaded.
+    loaded: u64,
     /// By their names in lower case.
     functions: Functions,
     engine: Option<Box<Engine>>,
@@ -61,6 +67,8 @@ struct State {
 #[derive(Debug, Default)]
 pub struct Libraries {
     state: Mutex<State>,
+    /// How often the libraries have changed.
+    generation: AtomicU64,
 }
 
 impl Libraries {
@@ -75,6 +83,7 @@ impl Libraries {
         let clash = if replace { Clash::Replace } else { Clash::Refuse };
         let name = state.add(&mut libraries, code, clash, memory_limit)?;
         state.take_over(libraries);
+        self.generation.fetch_add(1, Release);
         Ok(name)
     }
 
@@ -90,6 +99,7 @@ impl Libraries {
             state.add(&mut libraries, code, clash, memory_limit)?;
         }
         state.take_over(libraries);
+        self.generation.fetch_add(1, Release);
         Ok(())
     }
 
@@ -99,6 +109,7 @@ impl Libraries {
         let mut libraries = std::mem::take(&mut state.libraries);
         let removed = libraries.remove(name).is_some();
         state.take_over(libraries);
+        self.generation.fetch_add(1, Release);
         removed
     }
 
@@ -106,7 +117,8 @@ impl Libraries {
     pub fn flush(&self) {
         let mut state = self.lock();
         if !state.in_use {
-            *state = State { version: state.version + 1, ..State::default() };
+            *state = State { version: state.version + 1, loaded: state.loaded, ..State::default() };
+            self.generation.fetch_add(1, Release);
         }
     }
 
@@ -114,6 +126,13 @@ impl Libraries {
     #[must_use]
     pub fn find(&self, name: &[u8]) -> Option<Arc<Function>> {
         self.lock().functions.get(&name.to_ascii_lowercase()).cloned()
+    }
+
+    /// How often the libraries have changed: what a worker remembers of them holds while it is the same.
+    #[inline]
+    #[must_use]
+    pub fn generation(&self) -> u64 {
+        self.generation.load(Acquire)
     }
 
     /// All libraries by their names.
@@ -184,16 +203,21 @@ impl State {
         let engine = self
             .engine
             .get_or_insert_with(|| Box::new(Engine::new(EngineOptions { seed: entropy::seed(), memory_limit, deprecated: false })));
-        let registered = engine.load_library(body)?;
+        let proto = compile_library(body)?;
+        let registered = engine.load_library(&proto)?;
         let others = || libraries.iter().filter(|(other, _)| **other != name).flat_map(|(_, library)| &library.functions);
         for function in &registered {
             if others().any(|other| other.name.eq_ignore_ascii_case(&function.name)) {
                 return Err(ScriptError::quoting("ERR Function ", &function.name, " already exists"));
             }
         }
-        let functions = registered.into_iter().map(|registered| {
-            let (name, flags, description) = (registered.name, registered.flags, registered.description);
-            Arc::new(Function { name, flags, description, callback: registered.callback })
+        self.loaded += 1;
+        let library = Arc::new(LibraryCode { number: self.loaded, proto });
+        let keeps_nothing = registered.iter().all(|registered| engine.keeps_nothing(registered.callback));
+        let functions = registered.into_iter().enumerate().map(|(place, registered)| {
+            let Registered { name, callback, flags, description } = registered;
+            let (library, footprint) = (Arc::clone(&library), OnceLock::new());
+            Arc::new(Function { name, flags, description, callback, library, place, keeps_nothing, footprint })
         });
         libraries.insert(name.clone(), Library { code: code.into(), functions: functions.collect() });
         Ok(name)
@@ -239,6 +263,34 @@ mod tests {
         assert_eq!((libraries.totals(), libraries.texts()), ((0, 0, 0), (version + 1, vec![])));
         libraries.go_on_from(100);
         assert!(libraries.load(&library("one", "f"), false, LIMIT).is_ok() && libraries.texts().0 == 101);
+    }
+
+    #[test]
+    fn libraries_are_told_apart_by_whether_they_keep_anything() {
+        let libraries = Libraries::default();
+        for (number, (code, keeps_nothing)) in [
+            ("redis.register_function('f', function(keys) return keys[1] end)", true),
+            (
+                "local most = 3 local function g(n) return n + most end redis.register_function('f', function() return g(1) end)",
+                true,
+            ),
+            ("local s = string redis.register_function('f', function() return s.rep('x', 3) end)", true),
+            ("redis.register_function('f', function() local n = 0 local function up() n = n + 1 end up() return n end)", true),
+            ("local n = 0 redis.register_function('f', function() n = n + 1 return n end)", false),
+            ("local t = {} redis.register_function('f', function() t[1] = 1 return #t end)", false),
+            ("local n = 0 local function up() n = n + 1 end redis.register_function('f', function() up() return n end)", false),
+            ("local t = {} local function g() return t end redis.register_function('f', function() g()[1] = 1 end)", false),
+            ("local w = string.gmatch('a b', '%a') redis.register_function('f', function() return w() end)", false),
+        ]
+        .into_iter()
+        .enumerate()
+        {
+            let before = libraries.generation();
+            let loaded = libraries.load(format!("#!lua name=one\n{code}").as_bytes(), number > 0, LIMIT);
+            assert_eq!(loaded, Ok(b"one".to_vec()), "{code}");
+            assert_eq!(libraries.find(b"f").unwrap().keeps_nothing, keeps_nothing, "{code}");
+            assert_ne!(libraries.generation(), before);
+        }
     }
 
     #[test]

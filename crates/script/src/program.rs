@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, OnceLock};
 
-use almandine_lua::{LuaValue, Proto, Unseen, compile};
+use almandine_lua::{Calls, LuaValue, Proto, Unseen, compile};
 use sha1::{Digest, Sha1};
 
 use crate::ScriptError;
@@ -90,7 +90,7 @@ pub struct Script {
     /// Whether it may look at its keys, and at its arguments: no table is made of what it does not name.
     pub(crate) uses: [bool; 2],
     /// What it touches, once that was asked for.
-    pub footprint: OnceLock<Footprint>,
+    pub(crate) footprint: OnceLock<Footprint>,
     /// It is not evicted.
     pub(crate) kept: AtomicBool,
     /// It is not loaded any more.
@@ -146,6 +146,35 @@ impl Program {
         }
     }
 
+    /// What it touches, once that was asked for.
+    #[must_use]
+    pub fn footprint(&self) -> &OnceLock<Footprint> {
+        match self {
+            Self::Script(script) => &script.footprint,
+            Self::Function(function) => &function.footprint,
+        }
+    }
+
+    /// The code that it is in.
+    #[must_use]
+    pub fn code(&self) -> &Proto {
+        match self {
+            Self::Script(script) => &script.proto,
+            Self::Function(function) => &function.library.proto,
+        }
+    }
+
+    /// The calls that its code says.
+    ///
+    /// # Errors
+    /// When it does not say all of them.
+    pub fn calls(&self) -> Result<Calls, Unseen> {
+        match self {
+            Self::Script(script) => script.proto.calls(),
+            Self::Function(function) => function.library.proto.calls_of(&function.name),
+        }
+    }
+
     /// How it is called.
     #[must_use]
     pub fn kind(&self) -> ProgramKind {
@@ -167,4 +196,20 @@ pub struct Function {
     pub description: Option<Vec<u8>>,
     /// Its code in the machine of the libraries.
     pub(crate) callback: LuaValue,
+    /// The code of its library.
+    pub(crate) library: Arc<LibraryCode>,
+    /// Its place among the functions that the library registers.
+    pub(crate) place: usize,
+    /// Its library keeps nothing from one call to the next: each worker may have it in a machine of its own.
+    pub keeps_nothing: bool,
+    /// What it touches, once that was asked for.
+    pub(crate) footprint: OnceLock<Footprint>,
+}
+
+/// The code of a library.
+#[derive(Debug)]
+pub(crate) struct LibraryCode {
+    /// By which machines know it.
+    pub(crate) number: u64,
+    pub(crate) proto: Arc<Proto>,
 }

@@ -5,21 +5,34 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use crate::ScriptError;
 use crate::cache::Scripts;
-use crate::program::Script;
+use crate::functions::Libraries;
+use crate::program::{Function, Script};
 
 /// Scripts that are remembered by their digits, and by their texts: as many as applications have, about.
 const SLOTS: usize = 64;
+
+/// A function, and the name that it was called by.
+type NamedFunction = (Box<[u8]>, Arc<Function>);
 
 /// The scripts that a worker has run last. One that has been forgotten since is not found.
 #[derive(Debug)]
 pub struct RecentScripts {
     by_digits: [Option<([u8; 40], Arc<Script>)>; SLOTS],
     by_text: [Option<Arc<Script>>; SLOTS],
+    /// Functions, by the names that clients send.
+    by_name: [Option<NamedFunction>; SLOTS],
+    /// The generation of the libraries that they are from.
+    generation: u64,
 }
 
 impl Default for RecentScripts {
     fn default() -> Self {
-        Self { by_digits: std::array::from_fn(|_| None), by_text: std::array::from_fn(|_| None) }
+        Self {
+            by_digits: std::array::from_fn(|_| None),
+            by_text: std::array::from_fn(|_| None),
+            by_name: std::array::from_fn(|_| None),
+            generation: 0,
+        }
     }
 }
 
@@ -39,6 +52,24 @@ impl RecentScripts {
         let script = scripts.find(digits)?;
         *slot = Some((*digits, Arc::clone(&script)));
         Some(script)
+    }
+
+    /// The function of a name.
+    pub fn function(&mut self, libraries: &Libraries, name: &[u8]) -> Option<Arc<Function>> {
+        let generation = libraries.generation();
+        if generation != self.generation {
+            self.by_name.fill_with(|| None);
+            self.generation = generation;
+        }
+        let slot = &mut self.by_name[slot_of(name)];
+        if let Some((known, function)) = slot
+            && **known == *name
+        {
+            return Some(Arc::clone(function));
+        }
+        let function = libraries.find(name)?;
+        *slot = Some((name.into(), Arc::clone(&function)));
+        Some(function)
     }
 
     /// The script of a text, which EVAL has.

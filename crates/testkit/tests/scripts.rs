@@ -111,6 +111,49 @@ fn scripts_that_say_their_keys_do_not_run_alone() {
     }
 }
 
+/// Functions of a library that keeps nothing run beside others, on every worker; what a library keeps is one for all. A library
+/// that is replaced or gone is so for every worker at once.
+#[test]
+fn functions_run_beside_others_unless_their_library_keeps_something() {
+    let server = Server::start(&Program::Almandine, &["--workers", "2"]);
+    let mut clients: Vec<Client> = (0..4).map(|_| server.client()).collect();
+    let pure = |result: &str| {
+        format!("#!lua name=pure\nredis.register_function('add', function(keys) redis.call('INCR', keys[1]) return {result} end)")
+    };
+    let keeps = "#!lua name=keeps\nlocal n = 0 redis.register_function('count', function() n = n + 1 return n end)";
+    for code in [&pure("1")[..], keeps] {
+        assert!(!is_error(&clients[0].call(&["FUNCTION", "LOAD", code]).expect("a reply"), ""));
+    }
+    let before = units_alone(&mut clients[0]);
+    for client in &mut clients {
+        for _ in 0..50 {
+            assert_eq!(integer(&client.call(&["FCALL", "add", "1", "key"]).expect("a reply")), 1);
+        }
+    }
+    assert_eq!(units_alone(&mut clients[0]), before);
+    assert_eq!(clients[1].call(&["GET", "key"]).expect("a reply"), Value::Bulk(b"200".to_vec()));
+    thread::scope(|scope| {
+        for client in &mut clients {
+            scope.spawn(|| {
+                for _ in 0..100 {
+                    assert!(integer(&client.call(&["FCALL", "count", "0"]).expect("a reply")) > 0);
+                }
+            });
+        }
+    });
+    assert_eq!(integer(&clients[2].call(&["FCALL", "count", "0"]).expect("a reply")), 401);
+    assert_eq!(units_alone(&mut clients[0]) - before, 401);
+    assert!(!is_error(&clients[0].call(&["FUNCTION", "LOAD", "REPLACE", &pure("2")]).expect("a reply"), ""));
+    for client in &mut clients {
+        assert_eq!(integer(&client.call(&["FCALL", "ADD", "1", "key"]).expect("a reply")), 2);
+    }
+    assert_eq!(integer(&clients[3].call(&["FCALL", "count", "0"]).expect("a reply")), 402, "the other one goes on");
+    clients[0].call(&["FUNCTION", "DELETE", "pure"]).expect("a reply");
+    for client in &mut clients {
+        assert!(is_error(&client.call(&["FCALL", "add", "1", "key"]).expect("a reply"), "ERR Function not found"));
+    }
+}
+
 /// A script that its client waits for.
 fn begin(server: &Server, script: &str) -> thread::JoinHandle<Value> {
     let (mut client, script) = (server.client(), script.to_owned());

@@ -86,18 +86,19 @@ impl<'s, 'p> Flow<'s, 'p> {
             Instruction::SetUpvalue { a, .. } => self.keep(held(a))?,
             Instruction::GetField { b, k, .. } => match held(b) {
                 Held::Host if self.string(k).is_some_and(|name| CALLS.contains(&name)) => result = Held::Call,
-                Held::Call | Held::Mixed => return Err(HIDDEN),
+                Held::Host if self.string(k) == Some(b"register_function") => result = Held::Register,
+                Held::Call | Held::Register | Held::Mixed => return Err(HIDDEN),
                 _ => {}
             },
             Instruction::GetConstant { b, k, .. } => match held(b) {
                 Held::Keys if matches!(self.proto.constants[k as usize], Constant::Number(_)) => result = Held::Key,
-                Held::Host | Held::Call | Held::Mixed => return Err(HIDDEN),
+                Held::Host | Held::Call | Held::Register | Held::Mixed => return Err(HIDDEN),
                 _ => {}
             },
             Instruction::GetTable { b, c, .. } => match held(b) {
                 _ if held(c).is_special() => return Err(HIDDEN),
                 Held::Keys => result = Held::Key,
-                Held::Host | Held::Call | Held::Mixed => return Err(HIDDEN),
+                Held::Host | Held::Call | Held::Register | Held::Mixed => return Err(HIDDEN),
                 _ => {}
             },
             Instruction::SetTable { a, key, value } => {
@@ -366,6 +367,21 @@ impl<'s, 'p> Flow<'s, 'p> {
         match callee {
             Held::Call => self.site(pc, given, is_open).map(|()| Held::Unknown),
             Held::Host | Held::Keys | Held::Mixed => Err(HIDDEN),
+            Held::Register => {
+                if given.iter().any(|held| held.is_special()) {
+                    return Err(HIDDEN);
+                }
+                match given {
+                    [Held::Constant(k), Held::Function(number)] if !is_open => {
+                        if self.string(*k).is_some_and(|name| self.search.wanted == Some(name)) {
+                            self.search.is_found = true;
+                            self.search.enter(*number, &[Held::Keys, Held::Unknown]);
+                        }
+                    }
+                    others => others.iter().for_each(|held| self.search.lose(*held)),
+                }
+                Ok(Held::Unknown)
+            }
             Held::Protected => {
                 let Some((callee, given)) = given.split_first() else { return Ok(Held::Unknown) };
                 // Its first result is a truth value.

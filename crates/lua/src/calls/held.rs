@@ -12,6 +12,8 @@ pub(super) enum Held {
     Host,
     /// One of its functions that call.
     Call,
+    /// The one that takes functions of a library.
+    Register,
     /// The table of the keys.
     Keys,
     /// One of the keys.
@@ -37,7 +39,7 @@ pub(super) enum Held {
 impl Held {
     /// Whether it must not get out of sight.
     pub(super) fn is_special(self) -> bool {
-        matches!(self, Self::Host | Self::Call | Self::Keys | Self::Protected | Self::Mixed)
+        matches!(self, Self::Host | Self::Call | Self::Register | Self::Keys | Self::Protected | Self::Mixed)
     }
 
     /// What is known where paths meet. A function of the script is the caller's to look after.

@@ -78,6 +78,19 @@ impl Proto {
     /// # Errors
     /// When its code does not say all of them.
     pub fn calls(&self) -> Result<Calls, Unseen> {
-        search::Search::new(self).run()
+        search::Search::new(self, None).run()
+    }
+
+    /// The same of a function that the chunk of a library registers by this name: its first argument is the table of the keys.
+    ///
+    /// # Errors
+    /// When the code does not say all of them.
+    pub fn calls_of(&self, name: &[u8]) -> Result<Calls, Unseen> {
+        search::Search::new(self, Some(name)).run()
+    }
+
+    /// Whether the function, or one inside it, sets a variable that it has captured.
+    pub(crate) fn sets_captured(&self) -> bool {
+        search::sets_of(self).contains(&true)
     }
 }

@@ -43,12 +43,24 @@ pub(super) struct Search<'p> {
     pub(super) changed: bool,
     /// Instructions that may still be gone through.
     pub(super) budget: usize,
+    /// The function of a library that is asked for, by the name that it is registered by.
+    pub(super) wanted: Option<&'p [u8]>,
+    /// It is registered.
+    pub(super) is_found: bool,
 }
 
 impl<'p> Search<'p> {
-    pub(super) fn new(proto: &'p Proto) -> Self {
-        let mut search =
-            Self { functions: Vec::new(), sites: Vec::new(), repeats: false, endless: None, changed: false, budget: STEPS_MAX };
+    pub(super) fn new(proto: &'p Proto, wanted: Option<&'p [u8]>) -> Self {
+        let mut search = Self {
+            functions: Vec::new(),
+            sites: Vec::new(),
+            repeats: false,
+            endless: None,
+            changed: false,
+            budget: STEPS_MAX,
+            wanted,
+            is_found: false,
+        };
         search.add(proto, 0);
         search.functions[0].parameters = Some(Vec::new());
         search
@@ -79,6 +91,9 @@ impl<'p> Search<'p> {
                 if self.functions[number].parameters.is_some() {
                     Flow::new(&mut self, number).run()?;
                 }
+            }
+            if !self.changed && self.wanted.is_some() && !self.is_found {
+                return Err(Unseen { line: 1, what: "a function that is registered otherwise than by its name and itself" });
             }
             if !self.changed {
                 self.find_recursion();
@@ -161,7 +176,7 @@ fn merged(one: Held, other: Held, lost: &mut Vec<Held>) -> Held {
 }
 
 /// Upvalues that a function, or one inside it, sets.
-fn sets_of(proto: &Proto) -> Vec<bool> {
+pub(crate) fn sets_of(proto: &Proto) -> Vec<bool> {
     let mut sets = vec![false; proto.upvalues.len()];
     for (pc, instruction) in proto.code.iter().enumerate() {
         match instruction {

@@ -146,3 +146,20 @@ fn the_search_ends_whatever_it_is_given() {
     let text = format!("local v0 = KEYS[1] {chain} while true do {rotate} v179 = ARGV[1] redis.call('GET', v0) end");
     assert!(found(&text).map_or_else(|unseen| unseen.what == search::TOO_MUCH, |calls| calls.sites.len() == 1));
 }
+
+#[test]
+fn functions_of_libraries_have_their_keys_as_an_argument() {
+    let of = |text: &str, name: &str| {
+        let calls = compile(text.as_bytes(), b"@t").unwrap().calls_of(name.as_bytes())?;
+        Ok::<_, Unseen>(calls.sites.iter().map(|site| site.arguments.last().cloned()).collect::<Vec<_>>())
+    };
+    let library = "local function get(k) return redis.call('GET', k) end
+        redis.register_function('f', function(keys, args) return get(keys[1]) end)
+        redis.register_function('g', function(keys, args) return redis.call('GET', args[1]) end)";
+    assert_eq!(of(library, "f"), Ok(vec![Some(CallArgument::Key)]));
+    assert_eq!(of(library, "g"), Ok(vec![Some(CallArgument::Unknown)]));
+    let by_table = "redis.register_function{function_name = 'h', callback = function(keys) return redis.call('GET', keys[1]) end}";
+    assert!(of(by_table, "h").is_err(), "what a table keeps is not followed");
+    assert!(of("redis.register_function('f', function(keys) keys[1] = 'x' end)", "f").is_err());
+    assert!(of("local r = {redis.register_function} r[1]('f', function() end)", "f").is_err());
+}

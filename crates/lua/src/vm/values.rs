@@ -2,6 +2,7 @@
 
 use super::Machine;
 use super::error::note_place;
+use crate::heap::objects::Upvalue;
 use crate::value::LuaValue;
 
 /// The values of a machine.
@@ -80,6 +81,37 @@ impl<'m> Values<'m> {
     pub fn force_global(&mut self, name: &str, value: LuaValue) {
         let key = LuaValue::String(self.machine.state.heap.string(name.as_bytes()));
         self.machine.state.heap.force(self.machine.state.globals, key, value);
+    }
+
+    /// Whether a function, with all that it reaches by the variables that it has captured, finds the same in each call: none of
+    /// them is set by it, and none is a table that may be changed. Globals are taken to be read-only.
+    #[must_use]
+    pub fn keeps_nothing(&self, function: LuaValue) -> bool {
+        let Machine { state, code, .. } = &*self.machine;
+        let (mut rest, mut seen) = (vec![function], Vec::new());
+        while let Some(value) = rest.pop() {
+            match value {
+                LuaValue::Function(closure) if seen.contains(&closure) => {}
+                LuaValue::Function(closure) => {
+                    seen.push(closure);
+                    let closure = state.heap.closure(closure);
+                    if code.get(closure.proto).proto.sets_captured() || closure.environment != state.globals {
+                        return false;
+                    }
+                    for upvalue in &closure.upvalues {
+                        match state.heap.upvalue(*upvalue) {
+                            Upvalue::Closed(value) => rest.push(value),
+                            Upvalue::Open { .. } => return false,
+                        }
+                    }
+                }
+                LuaValue::Native(native) if state.heap.native(native).values.is_empty() => {}
+                LuaValue::Table(table) if state.heap.is_read_only(table) => {}
+                LuaValue::Nil | LuaValue::Boolean(_) | LuaValue::Number(_) | LuaValue::String(_) => {}
+                _ => return false,
+            }
+        }
+        true
     }
 
     /// Where the last error was raised: the source, as it was given to [`crate::compile`], and the line.

@@ -3,7 +3,7 @@
 mod api;
 pub(crate) mod commands;
 mod library;
-mod register;
+pub(crate) mod register;
 mod to_lua;
 mod to_reply;
 
@@ -78,6 +78,10 @@ pub struct Engine {
     names: [LuaValue; 2],
     /// The scripts that have run on it: nothing at first, then their functions.
     loaded: HashMap<Sha, Option<LuaValue>, rapidhash::fast::RandomState>,
+    /// The functions of libraries that each worker has, by the number of the library.
+    libraries: HashMap<u64, Vec<LuaValue>, rapidhash::fast::RandomState>,
+    /// The generation of the libraries, in the machine of a worker for functions.
+    pub of_libraries: Option<u64>,
     /// That of the script that ran last.
     last: Option<(Sha, LuaValue)>,
     /// See [`Machines`].
@@ -102,6 +106,8 @@ impl Engine {
             machine,
             names,
             loaded: HashMap::default(),
+            libraries: HashMap::default(),
+            of_libraries: None,
             last: None,
             generation: 0,
             memory: CallMemory::default(),
@@ -117,7 +123,10 @@ impl Engine {
         self.follow(machines);
         let function = match invocation.program {
             Program::Script(script) => self.function(script),
-            Program::Function(function) => Some(function.callback),
+            Program::Function(function) => Some(match self.libraries.get(&function.library.number) {
+                Some(functions) => functions.get(function.place).copied().unwrap_or_default(),
+                None => function.callback,
+            }),
         };
         let given = [invocation.keys, invocation.args];
         let (mut lists, mut arguments) = ([LuaValue::Nil; 2], 0);
@@ -190,6 +199,11 @@ impl Engine {
             machines.note(used as i64 - self.reported as i64);
             self.reported = used;
         }
+    }
+
+    /// The machine is not used any more.
+    pub fn retire(self, machines: &Machines) {
+        machines.note(-(self.reported as i64));
     }
 
     /// Begins anew with an empty machine when the scripts were flushed, or are many.

@@ -1,8 +1,10 @@
 //! Loading a library: its code runs once, and registers functions.
 
+use std::sync::Arc;
+
 use almandine_base::Output;
 use almandine_io::clock;
-use almandine_lua::{HostCall, LuaValue, RunEnd as MachineEnd, TableRef, Values, compile};
+use almandine_lua::{HostCall, LuaValue, Proto, RunEnd as MachineEnd, TableRef, Values, compile};
 use almandine_resp::{Args, ProtocolVersion};
 
 use super::api::{Api, Failed};
@@ -10,6 +12,7 @@ use super::commands::{Commands, Verdict};
 use super::{Engine, SLICE, library, shown};
 use crate::ScriptError;
 use crate::flags::ScriptFlags;
+use crate::program::Function;
 use crate::shebang::is_name;
 
 /// What the code of a library may take.
@@ -53,16 +56,38 @@ impl Commands for NoCommands {
     }
 }
 
+/// The code of a library.
+///
+/// # Errors
+/// When it is no Lua.
+pub(crate) fn compile_library(code: &[u8]) -> Result<Arc<Proto>, ScriptError> {
+    compile(code, b"@user_function").map_err(|error| ScriptError::quoting("ERR Error compiling function: ", &error.message, ""))
+}
+
 impl Engine {
+    /// Makes a function of a library that keeps nothing ready to run here; false when its library cannot be loaded.
+    pub fn bring(&mut self, function: &Function) -> bool {
+        let number = function.library.number;
+        if self.libraries.contains_key(&number) {
+            return true;
+        }
+        let Ok(registered) = self.load_library(&function.library.proto) else { return false };
+        self.libraries.insert(number, registered.into_iter().map(|registered| registered.callback).collect());
+        true
+    }
+
+    /// Whether a function finds the same in each call.
+    pub(crate) fn keeps_nothing(&mut self, function: LuaValue) -> bool {
+        Values::of(&mut self.machine).keeps_nothing(function)
+    }
+
     /// Runs the code of a library, and returns what it has registered.
     ///
     /// # Errors
-    /// When it is no Lua, fails, takes too long or registers nothing.
-    pub(crate) fn load_library(&mut self, code: &[u8]) -> Result<Vec<Registered>, ScriptError> {
-        let proto = compile(code, b"@user_function")
-            .map_err(|error| ScriptError::quoting("ERR Error compiling function: ", &error.message, ""))?;
+    /// When it fails, takes too long or registers nothing.
+    pub(crate) fn load_library(&mut self, proto: &Arc<Proto>) -> Result<Vec<Registered>, ScriptError> {
         let no_memory = || ScriptError::new("ERR Error registering functions: not enough memory");
-        let function = self.machine.load(&proto).ok_or_else(no_memory)?;
+        let function = self.machine.load(proto).ok_or_else(no_memory)?;
         let kept = Values::of(&mut self.machine).record(&[]);
         let LuaValue::Table(table) = kept else { return Err(no_memory()) };
         Values::of(&mut self.machine).root(kept);

@@ -1,12 +1,12 @@
 //! What scripts are seen to touch, with the commands of the server.
 
 use almandine_handler::{Table, footprint};
-use almandine_script::{Footprint, Scripts};
+use almandine_script::{Footprint, Program, Scripts};
 
 fn footprint_of(text: &str) -> Footprint {
     let families = [almandine_commands::COMMANDS, almandine_admin::COMMANDS].concat();
     let table = Table::new(&families, &[], &[]).unwrap();
-    footprint::of(&Scripts::default().evaluate(text.as_bytes()).unwrap(), table).clone()
+    footprint::of(&Program::Script(Scripts::default().evaluate(text.as_bytes()).unwrap()), table).clone()
 }
 
 fn declared(keys: bool, constants: &[&str], writes: bool) -> Footprint {

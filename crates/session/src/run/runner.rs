@@ -69,6 +69,8 @@ pub(crate) struct Runner {
     pub(crate) monitor_lines: String,
     /// The machine for scripts, once one has run.
     pub(crate) engine: Option<Box<Engine>>,
+    /// The one for functions of libraries that keep nothing.
+    pub(crate) function_engine: Option<Box<Engine>>,
     /// The script that has run for long.
     pub(crate) suspended: Option<Box<Suspended>>,
     /// What follows when a command of a script uses a key outside of its unit.

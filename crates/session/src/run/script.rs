@@ -21,7 +21,9 @@ use almandine_io::{clock, entropy};
 use almandine_keyspace::{Filled, Missing, Need};
 use almandine_net::Control;
 use almandine_resp::{Args, ProtocolVersion, Reply};
-use almandine_script::{Commands, Engine, EngineOptions, Footprint, Invocation, Program, RunEnd, Running, ScriptFlags, Verdict};
+use almandine_script::{
+    Commands, Engine, EngineOptions, Footprint, Function, Invocation, Program, RunEnd, Running, ScriptFlags, Verdict,
+};
 
 use crate::observe::{monitor, running};
 use crate::run::outcome::{BatchEnd, Executed};
@@ -80,17 +82,22 @@ impl Runner {
         call: &ScriptCall<'_>,
         alone: bool,
     ) -> Result<Restart, Stop> {
-        let scripts = &self.context.instance.scripts;
-        let mut engine = match call.program {
-            Program::Script(_) => self.engine.take().unwrap_or_else(|| self.new_engine()),
-            Program::Function(_) => scripts.libraries.take_engine().ok_or(errors::script::BUSY_FUNCTION)?,
-        };
-        let scope = match self.begin_unit(client, call, alone) {
+        let own = self.take_engine(&call.program);
+        let scope = match self.begin_unit(client, call, alone || own.is_none()) {
             Ok(scope) => scope,
             Err(stop) => {
-                self.keep_engine(engine, &call.program);
+                if let Some(engine) = own {
+                    self.keep_engine(engine, &call.program);
+                }
                 return Err(stop);
             }
+        };
+        // What a library keeps has one machine. It is there for a unit that is alone.
+        let Some(mut engine) = own.or_else(|| self.context.instance.scripts.libraries.take_engine()) else {
+            if scope != Scope::OfTransaction {
+                self.accessor.unit().end();
+            }
+            return Err(errors::script::BUSY_FUNCTION.into());
         };
         // One that runs alone has waited for others.
         let start_ns = if scope == Scope::Alone && !alone { clock::monotonic_ns() } else { self.timing.begun_ns() };
@@ -165,8 +172,8 @@ impl Runner {
             return Ok(Scope::OfTransaction);
         }
         if !alone
-            && let Program::Script(script) = &call.program
-            && let Footprint::Declared { keys, constants, writes, reads_once, endless } = footprint::of(script, self.context.table)
+            && let Footprint::Declared { keys, constants, writes, reads_once, endless } =
+                footprint::of(&call.program, self.context.table)
             && !(*endless && self.accessor.changes().publishes(TOLD))
         {
             if *reads_once && !self.accessor.cold().is_possible() && !self.accessor.changes().publishes(TOLD) {
@@ -276,18 +283,46 @@ impl Runner {
     fn keep_engine(&mut self, mut engine: Box<Engine>, program: &Program) {
         engine.note_memory(&self.context.instance.scripts.machines);
         match program {
+            _ if engine.of_libraries.is_some() => self.function_engine = Some(engine),
             Program::Script(_) => self.engine = Some(engine),
             Program::Function(_) => self.context.instance.scripts.libraries.give_engine(engine),
         }
     }
 
+    /// The worker's machine that runs a script or function; nothing for one that needs the machine of all workers.
+    fn take_engine(&mut self, program: &Program) -> Option<Box<Engine>> {
+        match program {
+            Program::Script(_) => {
+                let deprecated = self.context.settings().security.lua_deprecated_api;
+                Some(self.engine.take().unwrap_or_else(|| self.new_engine(deprecated)))
+            }
+            Program::Function(function) if function.keeps_nothing && self.has_brought(function) => self.function_engine.take(),
+            Program::Function(_) => None,
+        }
+    }
+
+    /// Makes the worker's own machine for functions have one; false when that is not possible.
+    fn has_brought(&mut self, function: &Function) -> bool {
+        let scripts = &self.context.instance.scripts;
+        let generation = scripts.libraries.generation();
+        if let Some(old) = self.function_engine.take_if(|engine| engine.of_libraries != Some(generation)) {
+            // With the code of libraries that are gone.
+            old.retire(&scripts.machines);
+        }
+        let mut engine = self.function_engine.take().unwrap_or_else(|| self.new_engine(false));
+        engine.of_libraries = Some(generation);
+        let has_brought = engine.bring(function);
+        self.function_engine = Some(engine);
+        has_brought
+    }
+
     #[cold]
-    fn new_engine(&self) -> Box<Engine> {
+    fn new_engine(&self, deprecated: bool) -> Box<Engine> {
         let settings = self.context.settings();
         Box::new(Engine::new(EngineOptions {
             seed: entropy::seed(),
             memory_limit: usize::try_from(settings.process.script_memory_limit_bytes).unwrap_or(usize::MAX),
-            deprecated: settings.security.lua_deprecated_api,
+            deprecated,
         }))
     }
 }
@@ -360,8 +395,7 @@ impl Worker {
 }
 
 fn is_endless(program: &Program) -> bool {
-    let footprint = if let Program::Script(script) = program { script.footprint.get() } else { None };
-    matches!(footprint, Some(Footprint::Declared { endless: true, .. }))
+    matches!(program.footprint().get(), Some(Footprint::Declared { endless: true, .. }))
 }
 
 /// The reply to a command of a script that runs again: no client reads it.

@@ -47,6 +47,7 @@ impl Worker {
             now_ms: clock::unix_ms(),
             monitor_lines: String::new(),
             engine: None,
+            function_engine: None,
             suspended: None,
             restart: Restart::No,
             is_past: false,
