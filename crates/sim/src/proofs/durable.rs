@@ -12,7 +12,7 @@ use almandine_io::sim::choice::Subsystem;
 use almandine_io::sim::disk::DiskFaults;
 use almandine_io::sim::world::{self, CrashKind, NodeId, World};
 use almandine_testkit::promises::durability::{self, Load, Promise, Writer};
-use almandine_testkit::{Client, Runtime};
+use almandine_testkit::{Client, Runtime, Value};
 
 use crate::runtime::{Connection, Simulated};
 use crate::server::{self, Refused};
@@ -198,8 +198,13 @@ pub(super) fn record(plan: Plan, server: &Simulated) -> Result<usize, String> {
                 writer
             })
         };
+        let rewrites = (machine.draw(2) == 1).then(|| {
+            let (own, first_ns) = (server.clone(), machine.draw(time_ns));
+            server.spawn("rewrites", move || rewrite(&own, load.until_ns, first_ns))
+        });
         let threads: Vec<_> = writers.drain(..).map(write).collect();
         writers = threads.into_iter().map(|thread| thread.join()).collect();
+        rewrites.into_iter().for_each(|thread| thread.join());
         let last_told_ns = durability::last_told_ns(&writers);
         server.sleep(Duration::from_nanos((load.until_ns + 1_000_000).saturating_sub(server.now_ns())) + AWAY);
         if !is_harmless {
@@ -225,6 +230,21 @@ pub(super) fn record(plan: Plan, server: &Simulated) -> Result<usize, String> {
         Some(text) => return Err(format!("the start is refused: {text}")),
     }
     Ok(usize::try_from(checked).unwrap_or(usize::MAX))
+}
+
+/// Has the server rewrite its log after some time, and again and again, until it ends.
+fn rewrite(server: &Simulated, until_ns: u64, first_ns: u64) {
+    let Ok(mut client) = Client::of(server) else { return };
+    let mut pause = Duration::from_nanos(first_ns);
+    while server.now_ns() + (pause.as_nanos() as u64) < until_ns {
+        server.sleep(pause);
+        pause = Duration::from_millis(3);
+        // It may be refused: one may be under way, or the disk may have failed.
+        match client.call(&["BGREWRITEAOF"]) {
+            Ok(reply) if reply != Value::Closed => {}
+            _ => return,
+        }
+    }
 }
 
 /// Ends the server, and looks what is there when it has started again.
