@@ -7,7 +7,7 @@ use clap::{Parser, Subcommand};
 use almandine_bench::plot::Plot;
 
 use crate::{
-    canned, churn, cold, compare, expire, floor, folder, grid, handover, hits, latency, launch, memory, pubsub, scripts, soak,
+    canned, churn, cold, compare, expire, floor, folder, grid, handover, hits, latency, launch, logs, memory, pubsub, scripts, soak,
 };
 
 /// Compares servers that speak RESP: starts them alike and loads them in turn.
@@ -30,6 +30,8 @@ enum Command {
     Memory(memory::Memory),
     /// Measure the latency tail at a share of saturation, also while the keys double.
     Latency(latency::Latency),
+    /// Measure what a log of writes costs in each of its modes.
+    Logs(logs::Logs),
     /// Overwrite values with changing sizes and compare resident with live bytes.
     Churn(churn::Churn),
     /// Let many keys fall due and measure how late they go.
@@ -71,6 +73,7 @@ impl Cli {
             Command::Grid(command) => command.run(),
             Command::Memory(command) => command.run(),
             Command::Latency(command) => command.run(),
+            Command::Logs(command) => command.run(),
             Command::Churn(command) => command.run(),
             Command::Expire(command) => command.run(),
             Command::Cold(command) => command.run(),

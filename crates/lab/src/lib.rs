@@ -22,6 +22,7 @@ pub mod hits;
 pub mod info;
 pub mod latency;
 pub mod launch;
+pub mod logs;
 pub mod mark;
 pub mod memory;
 pub mod pipe;

@@ -11,6 +11,7 @@ use clap::Args;
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::folder::Folder;
+use super::logs::LogMode;
 use almandine_bench::control::{Address, Target};
 use almandine_bench::system::affinity::{self, parse_cores};
 use almandine_bench::system::process;
@@ -296,6 +297,26 @@ impl Candidate {
         }
     }
 
+    /// Arguments that give it a log of writes in a mode, which is not rewritten; `None` for servers that are not known to have it.
+    pub fn log(&self, mode: LogMode) -> Option<Vec<String>> {
+        let Origin::Binary { family, .. } = self.origin else { return None };
+        let words = match (family, mode) {
+            (Family::Almandine | Family::Redis | Family::KeyDb, LogMode::None) => "--appendonly no",
+            (Family::Almandine | Family::Redis | Family::KeyDb, LogMode::No) => "--appendonly yes --appendfsync no",
+            (Family::Almandine | Family::Redis | Family::KeyDb, LogMode::Everysec) => "--appendonly yes --appendfsync everysec",
+            (Family::Almandine | Family::Redis | Family::KeyDb, LogMode::Always) => "--appendonly yes --appendfsync always",
+            (Family::Garnet, LogMode::None) => "",
+            (Family::Garnet, LogMode::Everysec) => "--aof --aof-commit-freq 1000",
+            (Family::Garnet, LogMode::Always) => "--aof --aof-commit-wait",
+            _ => return None,
+        };
+        let rewriting = match family {
+            Family::Garnet => "",
+            _ => "--auto-aof-rewrite-percentage 0",
+        };
+        Some(words.split(' ').chain(rewriting.split(' ')).filter(|word| !word.is_empty()).map(str::to_owned).collect())
+    }
+
     /// Arguments that let this many clients connect; none for servers with other names for it.
     pub fn clients(&self, number: usize) -> Vec<String> {
         match self.origin {
@@ -371,7 +392,7 @@ impl Family {
         let common = format!("--port {port} --bind 127.0.0.1");
         let redis = format!("--appendonly no --daemonize no --dir {folder} --save");
         let words = match self {
-            Self::Almandine => format!("{common} --workers {threads}"),
+            Self::Almandine => format!("{common} --workers {threads} --dir {folder} --save"),
             Self::Redis => format!("{common} {redis}"),
             Self::KeyDb => format!("{common} --server-threads {threads} {redis}"),
             Self::Garnet => format!("{common} --logdir {folder} --checkpointdir {folder}"),
@@ -379,7 +400,7 @@ impl Family {
             Self::Dragonfly => format!("{common} --proactor_threads {threads} --dir {folder} --dbfilename="),
         };
         let mut arguments: Vec<String> = words.split_whitespace().map(str::to_owned).collect();
-        if matches!(self, Self::Redis | Self::KeyDb) {
+        if matches!(self, Self::Almandine | Self::Redis | Self::KeyDb) {
             // The argument of --save.
             arguments.push(String::new());
         }

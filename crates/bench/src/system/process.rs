@@ -19,6 +19,18 @@ pub fn cpu_time(pid: u32) -> Option<CpuTime> {
     Some(CpuTime { user: seconds(user), system: seconds(system) })
 }
 
+/// The threads of a process by name, and the processor time of each in seconds, exact where the kernel keeps statistics of its
+/// scheduler.
+pub fn thread_seconds(pid: u32) -> Option<Vec<(String, f64)>> {
+    let threads = fs::read_dir(format!("/proc/{pid}/task")).ok()?.filter_map(Result::ok);
+    let read = |thread: fs::DirEntry| {
+        let text = |file: &str| fs::read_to_string(thread.path().join(file)).ok();
+        let nanoseconds: u64 = text("schedstat")?.split_whitespace().next()?.parse().ok()?;
+        Some((text("comm")?.trim().to_owned(), nanoseconds as f64 / 1e9))
+    };
+    Some(threads.filter_map(read).collect())
+}
+
 /// Least CPU time of a process that may be divided by operations: the kernel counts in steps of 10 ms, so less than ten of them
 /// is no number.
 pub const CPU_SECONDS_MIN: f64 = 0.1;
@@ -79,6 +91,8 @@ mod tests {
     fn knows_itself() {
         let pid = std::process::id();
         assert!(cpu_seconds(pid).is_some());
+        let threads = thread_seconds(pid).unwrap();
+        assert!(threads.is_empty() || threads.iter().map(|(_, seconds)| seconds).sum::<f64>() > 0.0, "{threads:?}");
         assert!(resident_bytes(pid).unwrap() > 100_000);
         assert_eq!(kilobytes("Rss:      1234 kB\n", "Rss:"), Some(1234));
     }
