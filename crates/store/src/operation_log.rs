@@ -150,4 +150,32 @@ mod tests {
         set(&mut session, 10);
         assert_eq!(source.pending_bytes(), 0);
     }
+
+    /// INV-ORDER-1: also of sessions that have one thread's number, and so one ring, one after the other.
+    #[test]
+    fn numbers_ascend_in_a_ring_through_several_sessions() {
+        let store = Store::open(Options { background: false, ..Options::default() }).unwrap();
+        let namespace = store.allocate_namespace().unwrap();
+        let mut source = store.operation_log().install(options(1 << 16), 0).unwrap();
+        store.operation_log().turn(true).unwrap();
+        for number in 0..9u8 {
+            let (mut session, name) = (store.session().unwrap(), [number]);
+            for _ in 0..=9 - number {
+                session.enter(0);
+                let key = session.key(namespace, &name);
+                session.upsert(key, b"value", Put::default()).unwrap();
+                session.leave();
+            }
+        }
+        source.raise_epoch();
+        let through = source.closed_epoch();
+        let (mut last, mut units) = (0, 0);
+        source.units(through, &mut |_, mut bytes| {
+            while let Some((head, _, rest)) = almandine_oplog::UnitHead::split(bytes) {
+                assert!(head.number > last, "{:x} behind {last:x}", head.number);
+                (last, bytes, units) = (head.number, rest, units + 1);
+            }
+        });
+        assert_eq!(units, (2..=10).sum::<usize>());
+    }
 }

@@ -42,6 +42,10 @@ impl Session {
     fn register(store: &Arc<Shared>, thread: usize, participant: Option<Participant>) -> Option<Self> {
         debug_assert!(thread < store.counters.threads.len(), "each thread has counters of its own");
         let has_ring = store.consumers.log().is_none_or(|rings| rings.open(thread).is_ok());
+        if store.consumers.has_order() {
+            // The ring may have units of the session that had the thread's number before: numbers ascend in it (INV-ORDER-1).
+            store.consumers.begin_epoch();
+        }
         match participant.filter(|_| has_ring) {
             Some(participant) => Some(Self { store: Arc::clone(store), local: ThreadState::new(participant, thread) }),
             None => {
