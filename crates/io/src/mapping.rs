@@ -116,6 +116,32 @@ impl SharedMapping {
     }
 }
 
+/// Asks the cache for the line of a word.
+#[inline]
+pub fn prefetch(word: &AtomicU64) {
+    // SAFETY: a prefetch reads and changes nothing.
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
+    unsafe {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        _mm_prefetch::<_MM_HINT_T0>(word.as_ptr().cast());
+    }
+    #[cfg(any(not(target_arch = "x86_64"), miri))]
+    let _ = word;
+}
+
+/// Asks the cache for the line of a word that no other core is about to use and that is going to be written.
+#[inline]
+pub fn prefetch_for_write(word: &AtomicU64) {
+    // SAFETY: a prefetch reads and changes nothing.
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
+    unsafe {
+        use std::arch::x86_64::{_MM_HINT_ET0, _mm_prefetch};
+        _mm_prefetch::<_MM_HINT_ET0>(word.as_ptr().cast());
+    }
+    #[cfg(any(not(target_arch = "x86_64"), miri))]
+    let _ = word;
+}
+
 /// Takes a mapping's name away: it ends with its last user.
 ///
 /// # Errors

@@ -130,6 +130,7 @@ pub enum Operation<'e> {
 
 impl LogEntry<'_> {
     /// Appends the entry to `out`.
+    #[inline]
     pub fn encode(&self, out: &mut Vec<u8>) {
         let (operation, flags) = match self.operation {
             Operation::Set { made, value, .. } => (SET, u8::from(made) | u8::from(matches!(value, LogValue::Image(_))) << 1),
@@ -241,6 +242,7 @@ pub fn parts(mut image: &[u8]) -> impl Iterator<Item = Option<&[u8]>> {
 }
 
 impl Attributes {
+    #[inline]
     fn encode(self, out: &mut Vec<u8>) {
         let flags = u8::from(self.expiry_ms.is_some()) | u8::from(self.etag.is_some()) << 1 | u8::from(self.edited) << 2;
         out.push(flags);
@@ -258,6 +260,7 @@ fn push_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
     out.extend_from_slice(bytes);
 }
 
+#[inline]
 fn push_number(out: &mut Vec<u8>, mut number: u64) {
     while number >= 0x80 {
         out.push(number as u8 | 0x80);

@@ -101,6 +101,22 @@ impl Order {
         self.databases.load(Ordering::Acquire)
     }
 
+    /// Asks the cache for what a unit that changes a key of this hash looks up.
+    #[inline]
+    pub fn prefetch(&self, hash: u64) {
+        #[cfg(not(loom))]
+        almandine_io::mapping::prefetch(self.stripe(hash));
+        #[cfg(loom)]
+        let _ = hash;
+    }
+
+    /// A number that is not below that of any unit whose changes of a key of this hash a look at it has met, or of what databases
+    /// consist of. Asked behind the look.
+    #[must_use]
+    pub fn seen(&self, hash: u64) -> u64 {
+        self.last(hash).max(self.databases.load(Ordering::Acquire))
+    }
+
     /// The commit epoch of the units that take a number now.
     #[must_use]
     pub fn epoch(&self) -> u64 {
@@ -117,6 +133,7 @@ impl Order {
         self.epoch.fetch_max(epoch, Ordering::AcqRel);
     }
 
+    #[inline]
     fn stripe(&self, hash: u64) -> &AtomicU64 {
         // The low bits choose the bucket; these are as good.
         &self.stripes[(hash >> 32) as usize % STRIPES]
@@ -147,6 +164,7 @@ mod tests {
         let later = order.take(Asked { after: reader, ..Asked::default() });
         assert!(later > reader);
         let swap = order.take(Asked { after: later, databases: true, ..Asked::default() });
+        assert_eq!((order.seen(of(9)), order.seen(of(3))), (swap, swap), "a look depends on the databases, too");
         assert!(order.take(Asked { changed: &[of(9)], ..Asked::default() }) > swap, "all see the databases");
     }
 

@@ -12,6 +12,7 @@ use crate::append::Leftover;
 use crate::fault::Fault;
 use crate::manifest::Manifest;
 use crate::read::LogEnd;
+use crate::ring::Filled;
 use crate::rings;
 use crate::source::RingId;
 use crate::unit::{UnitHead, epoch_of};
@@ -63,13 +64,13 @@ impl Remains {
         // From there on, units lay in memory that has ended with the process.
         let void_from = found.iter().map(|(_, ring)| ring.void_from()).filter(|from| *from != 0).min().unwrap_or(u64::MAX);
         for (name, ring) in found {
-            let mut units = Vec::new();
+            let mut units = Filled::default();
             let damaged = |error: &dyn std::fmt::Display| Fault::damaged(&directory.join(name.file()), 0, error.to_string());
             ring.units(void_from - 1, &mut units).map_err(|error| damaged(&error))?;
             if !ascend(&units) {
                 return Err(damaged(&"the numbers of its units do not ascend"));
             }
-            remains.left.push(Leftover { run: name.run, ring: RingId(name.ring), units });
+            remains.left.push(Leftover { run: name.run, ring: RingId(name.ring), units: units.to_vec() });
         }
         Ok(remains)
     }

@@ -15,7 +15,7 @@
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use almandine_io::mapping::{SharedMapping, WORD};
+use almandine_io::mapping::{SharedMapping, WORD, prefetch_for_write};
 
 use crate::unit::{HEAD_BYTES, UnitHead, epoch_of};
 
@@ -28,6 +28,9 @@ const VOID_FROM: usize = 32;
 const RELEASED_EPOCH: usize = 40;
 const BODY: usize = 512;
 const HEAD_WORDS: usize = HEAD_BYTES / WORD;
+/// How far ahead the cache is asked for places, and the words of one of its lines.
+const AHEAD_WORDS: usize = 64;
+const LINE_WORDS: usize = 8;
 
 /// What tells a ring from those of other logs, runs and boots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -174,38 +177,64 @@ impl Ring {
     pub(crate) fn publish(&self, head: UnitHead, entries: &[u8]) {
         debug_assert!(self.fits(entries.len()), "INV-ORDER-1: a unit overwrites none that is not released");
         debug_assert_eq!(head.bytes as usize, entries.len(), "INV-ORDER-1: a unit comes back with the length that it had");
-        let body = &self.mapping.words()[BODY..];
-        let position = self.word(PUBLISHED).load(Ordering::Relaxed);
-        let start = position as usize & (self.words - 1);
-        let (behind, before) = (&body[start..], &body[..start]);
-        let mut places = behind.iter().chain(before);
-        let mut put = |word: u64| {
-            if let Some(place) = places.next() {
-                place.store(word, Ordering::Relaxed);
-            }
-        };
-        put(head.number);
-        put(u64::from(head.bytes) | u64::from(head.entries) << 32);
-        let (whole, rest) = entries.as_chunks::<WORD>();
-        whole.iter().for_each(|bytes| put(u64::from_le_bytes(*bytes)));
-        if !rest.is_empty() {
-            let mut bytes = [0; WORD];
-            bytes[..rest.len()].copy_from_slice(rest);
-            put(u64::from_le_bytes(bytes));
-        }
+        let all = self.mapping.words();
+        let position = all[PUBLISHED].load(Ordering::Relaxed);
         let words = HEAD_WORDS + entries.len().div_ceil(WORD);
-        self.word(PUBLISHED).store(position + words as u64, Ordering::Release);
+        let head = [head.number, u64::from(head.bytes) | u64::from(head.entries) << 32];
+        let (behind, before) = self.places(all, position, words);
+        match behind.split_first_chunk::<HEAD_WORDS>() {
+            // Nearly every unit lies in one piece.
+            Some((places, behind)) if before.is_empty() => {
+                places.iter().zip(head).for_each(|(place, word)| place.store(word, Ordering::Relaxed));
+                put(behind.iter(), entries);
+            }
+            _ => {
+                let mut places = behind.iter().chain(before);
+                head.into_iter().zip(&mut places).for_each(|(word, place)| place.store(word, Ordering::Relaxed));
+                put(places, entries);
+            }
+        }
+        all[PUBLISHED].store(position + words as u64, Ordering::Release);
+        self.prefetch(all, position, words);
+    }
+
+    /// Asks the cache for places that units behind this one will have: what is written to a line that is not there holds up each
+    /// latch that is taken meanwhile.
+    #[inline]
+    fn prefetch(&self, all: &[AtomicU64], position: u64, words: usize) {
+        let from = (position as usize + AHEAD_WORDS).next_multiple_of(LINE_WORDS);
+        for at in (from..(from + words).min(from + AHEAD_WORDS)).step_by(LINE_WORDS) {
+            prefetch_for_write(&all[BODY + (at & (self.words - 1))]);
+        }
+    }
+
+    /// The places of so many words from a position on: those up to the end of the body, and those at its beginning.
+    fn places<'w>(&self, all: &'w [AtomicU64], position: u64, words: usize) -> (&'w [AtomicU64], &'w [AtomicU64]) {
+        let body = &all[BODY..BODY + self.words];
+        let start = position as usize & (self.words - 1);
+        let whole = words.min(self.words - start);
+        (&body[start..start + whole], &body[..words - whole])
     }
 
     /// Appends the units up to and with a commit epoch to `out`, and says where they end. For the one that reads.
     ///
     /// # Errors
     /// When what is there are no units.
-    pub fn units(&self, through: u64, out: &mut Vec<u8>) -> Result<u64, NoRing> {
-        let published = self.word(PUBLISHED).load(Ordering::Acquire);
-        let mut position = self.word(RELEASED).load(Ordering::Relaxed);
-        let word = |position: u64| self.word(BODY + (position as usize & (self.words - 1))).load(Ordering::Relaxed);
-        while position < published {
+    pub fn units(&self, through: u64, out: &mut Filled) -> Result<u64, NoRing> {
+        self.units_from(self.first(), through, usize::MAX, out)
+    }
+
+    /// Where the first unit begins that is not released. For the one that reads.
+    pub(crate) fn first(&self) -> u64 {
+        self.word(RELEASED).load(Ordering::Relaxed)
+    }
+
+    /// As [`Ring::units`], from a position on, until `out` has so many bytes.
+    pub(crate) fn units_from(&self, mut position: u64, through: u64, bytes: usize, out: &mut Filled) -> Result<u64, NoRing> {
+        let all = self.mapping.words();
+        let published = all[PUBLISHED].load(Ordering::Acquire);
+        let word = |position: u64| all[BODY + (position as usize & (self.words - 1))].load(Ordering::Relaxed);
+        while position < published && out.len() < bytes {
             let (number, lengths) = (word(position), word(position + 1));
             if epoch_of(number) > through {
                 break;
@@ -215,11 +244,16 @@ impl Ring {
             if end > published {
                 return Err(NoRing::Damaged);
             }
-            out.extend_from_slice(&head.encode());
-            let whole = out.len() + head.bytes as usize;
-            out.reserve(head.bytes as usize + WORD);
-            (position + HEAD_WORDS as u64..end).for_each(|position| out.extend_from_slice(&word(position).to_le_bytes()));
-            out.truncate(whole);
+            let words = (end - position) as usize;
+            let (behind, before) = self.places(all, position, words);
+            // The head in a file is as it is here; what fills the last word is overwritten by the next unit.
+            let (whole, _) = out.room(words * WORD).as_chunks_mut::<WORD>();
+            let copy = |(bytes, word): (&mut [u8; WORD], &AtomicU64)| *bytes = word.load(Ordering::Relaxed).to_le_bytes();
+            match before.is_empty() {
+                true => whole.iter_mut().zip(behind).for_each(copy),
+                false => whole.iter_mut().zip(behind.iter().chain(before)).for_each(copy),
+            }
+            out.fill(HEAD_BYTES + head.bytes as usize);
             position = end;
         }
         Ok(position)
@@ -239,6 +273,53 @@ impl Ring {
         debug_assert!(position <= self.word(PUBLISHED).load(Ordering::Relaxed), "INV-ORDER-1: what is released was published");
         self.word(RELEASED).store(position, Ordering::Release);
     }
+}
+
+/// Bytes that are filled from the front. Emptied, they keep their memory and what it holds, so that no byte is set twice.
+#[derive(Debug, Default)]
+pub struct Filled {
+    bytes: Vec<u8>,
+    len: usize,
+}
+
+impl Filled {
+    /// The bytes that follow, as many as asked for.
+    fn room(&mut self, bytes: usize) -> &mut [u8] {
+        let end = self.len + bytes;
+        if self.bytes.len() < end {
+            self.bytes.resize(end.next_power_of_two(), 0);
+        }
+        &mut self.bytes[self.len..end]
+    }
+
+    /// So many of them were filled.
+    fn fill(&mut self, bytes: usize) {
+        debug_assert!(self.len + bytes <= self.bytes.len(), "only what there was room for is filled");
+        self.len += bytes;
+    }
+
+    /// Empties them.
+    pub fn clear(&mut self) {
+        self.len = 0;
+    }
+}
+
+impl std::ops::Deref for Filled {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        &self.bytes[..self.len]
+    }
+}
+
+/// Stores bytes as words, the last one filled with zeroes.
+#[inline]
+fn put<'w>(places: impl Iterator<Item = &'w AtomicU64>, bytes: &[u8]) {
+    let (whole, rest) = bytes.as_chunks::<WORD>();
+    let mut last = [0; WORD];
+    last[..rest.len()].copy_from_slice(rest);
+    let last = (!rest.is_empty()).then_some(&last);
+    places.zip(whole.iter().chain(last)).for_each(|(place, bytes)| place.store(u64::from_le_bytes(*bytes), Ordering::Relaxed));
 }
 
 #[cfg(all(test, not(loom)))]
@@ -269,13 +350,13 @@ mod tests {
         let (mut last, mut expected) = (0, Vec::new());
         for epoch in 1..500u64 {
             for count in 1..=epoch % 7 {
-                let entries = vec![epoch as u8; (epoch * 31 % 150) as usize];
+                let entries: Vec<u8> = (0..epoch * 31 % 150).map(|at| (at * 7 + epoch + count) as u8).collect();
                 assert!(ring.fits(entries.len()));
                 let head = unit(epoch, count, &entries);
                 ring.publish(head, &entries);
                 expected.push((head.number, entries));
             }
-            let mut out = Vec::new();
+            let mut out = Filled::default();
             let position = ring.units(epoch - 1, &mut out).unwrap();
             let found = split(&out);
             assert_eq!(found[..], expected[..found.len()]);
@@ -299,7 +380,7 @@ mod tests {
             ring.publish(unit(1, count, &entries), &entries);
         }
         assert!(!ring.fits(1000) && ring.fits(4096 - 4 * 1016 - 16));
-        let mut out = Vec::new();
+        let mut out = Filled::default();
         ring.release(ring.units(1, &mut out).unwrap(), 1);
         assert_eq!((ring.pending_bytes(), split(&out).len()), (0, 4));
     }
@@ -315,13 +396,13 @@ mod tests {
         drop(ring);
         let open = || SharedMapping::open(&directory, &NAME.file()).unwrap();
         let (name, left) = Ring::left(open()).unwrap();
-        let mut out = Vec::new();
+        let mut out = Filled::default();
         assert!(left.units(u64::MAX, &mut out).is_ok());
         assert_eq!((name, left.void_from(), split(&out).len()), (NAME, 6, 2));
         let spoilt = |at: usize, word: u64| {
             let mapping = open();
             let before = mapping.words()[at].swap(word, Ordering::Relaxed);
-            let left = Ring::left(open()).map(|(_, ring)| ring.units(u64::MAX, &mut Vec::new()));
+            let left = Ring::left(open()).map(|(_, ring)| ring.units(u64::MAX, &mut Filled::default()));
             mapping.words()[at].store(before, Ordering::Relaxed);
             left
         };

@@ -20,7 +20,7 @@ use almandine_io::mapping::{self, SharedMapping};
 use almandine_io::sync::{Mutex, MutexGuard};
 
 use crate::order::Order;
-use crate::ring::{NoRing, Ring, RingName};
+use crate::ring::{Filled, NoRing, Ring, RingName};
 use crate::source::{RingId, UnitSource};
 use crate::unit::{HEAD_BYTES, UnitHead, epoch_of};
 
@@ -40,6 +40,9 @@ pub struct RingOptions {
     /// The commit epoch that the run begins with, at least.
     pub first_epoch: u64,
 }
+
+/// Bytes of units that are copied out of a ring at a time: they are in the first caches when the group takes them.
+const SLICE_BYTES: usize = 32 << 10;
 
 /// A unit that has no room in its ring.
 struct Beside {
@@ -189,7 +192,7 @@ impl Rings {
     #[must_use]
     pub fn source(self: &Arc<Self>) -> RingSource {
         let positions = vec![0; self.rings.len()];
-        RingSource { rings: Arc::clone(self), ended: VecDeque::new(), closed: 0, positions, through: 0, buffer: Vec::new() }
+        RingSource { rings: Arc::clone(self), ended: VecDeque::new(), closed: 0, positions, through: 0, buffer: Filled::default() }
     }
 
     fn beside(&self) -> MutexGuard<'_, Vec<Beside>> {
@@ -207,7 +210,7 @@ pub struct RingSource {
     positions: Vec<u64>,
     through: u64,
     /// The units of one ring.
-    buffer: Vec<u8>,
+    buffer: Filled,
 }
 
 impl RingSource {
@@ -218,16 +221,24 @@ impl RingSource {
         let beside = rings.beside();
         for (number, ring) in rings.rings.iter().enumerate() {
             let Some(ring) = ring.get() else { continue };
-            self.buffer.clear();
-            // Nothing but this process writes to a ring that is in use.
-            self.positions[number] = ring.units(through, &mut self.buffer).expect("a ring in use has units");
             let own = |beside: &&Beside| usize::from(beside.ring) == number && epoch_of(beside.head.number) <= through;
-            if beside.iter().any(|beside| own(&beside)) {
-                self.buffer = merged(&self.buffer, beside.iter().filter(own));
+            let has_more = beside.iter().any(|beside| own(&beside));
+            let bytes = if has_more { usize::MAX } else { SLICE_BYTES };
+            let mut position = ring.first();
+            loop {
+                self.buffer.clear();
+                // Nothing but this process writes to a ring that is in use.
+                position = ring.units_from(position, through, bytes, &mut self.buffer).expect("a ring in use has units");
+                if has_more {
+                    each(RingId(number as u16), &merged(&self.buffer, beside.iter().filter(own)));
+                } else if !self.buffer.is_empty() {
+                    each(RingId(number as u16), &self.buffer);
+                }
+                if has_more || self.buffer.len() < bytes {
+                    break;
+                }
             }
-            if !self.buffer.is_empty() {
-                each(RingId(number as u16), &self.buffer);
-            }
+            self.positions[number] = position;
         }
         drop(beside);
         self.through = through;

@@ -14,6 +14,12 @@ pub(crate) fn chained(before: u32, bytes: &[u8]) -> u32 {
     crc32c_append(crc32c(&before.to_le_bytes()), bytes)
 }
 
+/// The sum of what has the sum `sum` with `bytes` behind it.
+#[must_use]
+pub(crate) fn added(sum: u32, bytes: &[u8]) -> u32 {
+    crc32c_append(sum, bytes)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -24,5 +30,6 @@ mod tests {
         assert_eq!(sum(&[0; 32]), 0x8A91_36AA);
         assert_eq!(chained(0, b"a"), sum(b"\0\0\0\0a"));
         assert_ne!(chained(1, b"a"), chained(2, b"a"));
+        assert_eq!(added(chained(7, b"ab"), b"cd"), chained(7, b"abcd"));
     }
 }

@@ -4,7 +4,7 @@ use super::{Appender, Place};
 use crate::fault::Fault;
 use crate::group::{BLOCK_BYTES, HEAD_BYTES, LogSlice};
 use crate::source::RingId;
-use crate::sum::chained;
+use crate::sum::{added, chained};
 
 /// What a group has put into the log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -25,6 +25,8 @@ pub struct GroupWriter<'a> {
     parts: u32,
     /// Bytes of the part that is being filled.
     filled: usize,
+    /// The sum of what is filled, behind the part before.
+    sum: u32,
     /// Units of the slices that begin in it.
     units: u32,
     done: Appended,
@@ -58,7 +60,8 @@ impl Appender {
     }
 
     fn begin_group(&mut self, epoch: u64) -> GroupWriter<'_> {
-        GroupWriter { appender: self, epoch, parts: 0, filled: HEAD_BYTES, units: 0, done: Appended::default(), failure: None }
+        let sum = chained(self.end.sum, &[]);
+        GroupWriter { appender: self, epoch, parts: 0, filled: HEAD_BYTES, sum, units: 0, done: Appended::default(), failure: None }
     }
 }
 
@@ -84,6 +87,7 @@ impl GroupWriter<'_> {
             let room = &mut self.appender.part[self.filled..];
             let count = room.len().min(bytes.len());
             room[..count].copy_from_slice(&bytes[..count]);
+            self.sum = added(self.sum, &bytes[..count]);
             self.filled += count;
             bytes = &bytes[count..];
             if self.filled == self.appender.part.len() && !bytes.is_empty() {
@@ -123,7 +127,12 @@ impl GroupWriter<'_> {
         head.body_bytes = u32::try_from(self.filled - HEAD_BYTES).unwrap_or(u32::MAX);
         head.units = self.units;
         head.epoch = self.epoch;
-        head.sum = chained(head.before, &appender.part[HEAD_BYTES..self.filled]);
+        head.sum = self.sum;
+        debug_assert_eq!(
+            head.sum,
+            chained(head.before, &appender.part[HEAD_BYTES..self.filled]),
+            "INV-LOG-2: the sum is the body's"
+        );
         appender.part[..HEAD_BYTES].copy_from_slice(&head.encode());
         // A write that is durable says nothing of those before it.
         let at_once = durable && self.parts == 0 && appender.durable == appender.group_end;
@@ -135,7 +144,7 @@ impl GroupWriter<'_> {
         }
         self.parts += 1;
         self.done.bytes += bytes as u64;
-        (self.filled, self.units) = (HEAD_BYTES, 0);
+        (self.filled, self.units, self.sum) = (HEAD_BYTES, 0, chained(appender.end.sum, &[]));
         Ok(())
     }
 }

@@ -21,6 +21,8 @@
 //!
 //! While nothing is copied, a look-up for a change costs one test of the consumers' word.
 
+mod chunks;
+mod marks;
 pub(crate) mod records;
 mod saved;
 
@@ -32,7 +34,7 @@ use crate::shared::Shared;
 use crate::shared::consumers::Consumer;
 use almandine_base::step;
 use almandine_io::sync::Mutex;
-use records::{Beside, Records};
+use records::Records;
 use saved::Saved;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{OnceLock, PoisonError};
@@ -87,6 +89,14 @@ impl Copying {
         hash.reverse_bits() >> 1 < self.passed.load(Ordering::Acquire)
     }
 
+    /// Asks the cache for what saving the keys of these hashes looks at.
+    #[inline]
+    pub(crate) fn prefetch(&self, hashes: impl Iterator<Item = u64>) {
+        if let Some(saved) = self.saved.get() {
+            hashes.filter(|&hash| !self.has_passed(hash)).for_each(|hash| saved.prefetch(hash));
+        }
+    }
+
     /// Bytes of what is saved.
     pub(crate) fn bytes(&self) -> u64 {
         self.saved.get().map_or(0, Saved::bytes)
@@ -120,9 +130,9 @@ impl Copying {
         part
     }
 
-    /// Whether something was saved of a key instead of what its record says.
-    pub(crate) fn is_saved(&self, namespace: u16, key: &[u8], hash: u64) -> bool {
-        self.saved.get().is_some_and(|saved| saved.has(namespace, key, hash))
+    /// Whether something was saved of a key instead of what its record says. `mark`: another hash of the key.
+    pub(crate) fn is_saved(&self, hash: u64, mark: impl FnOnce() -> u64) -> bool {
+        self.saved.get().is_some_and(|saved| saved.is_any() && saved.has(hash, mark()))
     }
 
     /// The walk has passed all positions below `position`; 0: all. The last bucket is latched.
@@ -142,14 +152,23 @@ impl Copying {
 }
 
 impl Shared {
-    /// Begins a copy of this moment, of these namespaces. All sessions are kept out. False: there is one already.
+    /// Begins a copy of this moment, of these namespaces. All sessions are kept out. False: there is one already, or the system has
+    /// no address space for what is saved.
     pub(crate) fn begin_copy(&self, namespaces: &[u16], bytes_max: u64) -> bool {
         let copying = &self.consumers.copying;
         if copying.running.swap(true, Ordering::AcqRel) {
             return false;
         }
         debug_assert!(!namespaces.contains(&0), "INV-NS-1: zero names no namespace");
-        copying.saved.get_or_init(Saved::new).clear();
+        let made = match copying.saved.get() {
+            Some(saved) => Ok(saved),
+            None => Saved::new(self.threads.active_pages.len()).map(|made| copying.saved.get_or_init(|| made)),
+        };
+        let Ok(saved) = made else {
+            copying.running.store(false, Ordering::Release);
+            return false;
+        };
+        saved.begin(self.counters.totals().live.max(0).unsigned_abs());
         copying.namespaces.iter().for_each(|word| word.store(0, Ordering::Relaxed));
         for &namespace in namespaces {
             copying.namespaces[usize::from(namespace) / 64].fetch_or(1 << (namespace % 64), Ordering::Relaxed);
@@ -184,8 +203,8 @@ impl Shared {
     pub(crate) fn resume_writers(&self) {
         let copying = &self.consumers.copying;
         debug_assert!(copying.saved.get().is_some(), "INV-COPY-1: a copy has begun before its walk makes room");
-        let room =
-            copying.bytes() <= copying.bytes_max.load(Ordering::Relaxed) / 2 || copying.passed.load(Ordering::Relaxed) == END;
+        let saved = copying.saved.get().map_or(0, Saved::bytes_taken_back);
+        let room = saved <= copying.bytes_max.load(Ordering::Relaxed) / 2 || copying.passed.load(Ordering::Relaxed) == END;
         if room && copying.full.swap(false, Ordering::SeqCst) {
             self.tell_stall_end();
         }
@@ -195,7 +214,7 @@ impl Shared {
     /// exclusively. `found`: its record, with its heat.
     #[cold]
     #[inline(never)]
-    pub(crate) fn save_before(&self, key: &Key<'_>, found: Option<(Record, Header, u64)>) {
+    pub(crate) fn save_before(&self, thread: usize, key: &Key<'_>, found: Option<(Record, Header, u64)>) {
         let copying = &self.consumers.copying;
         debug_assert!(
             self.index.bucket(Index::bucket_of(key.hash, self.index.len())).is_latched_exclusively(),
@@ -205,19 +224,12 @@ impl Shared {
             return;
         }
         let Some(saved) = copying.saved.get() else { return };
-        let bytes = match found {
-            Some((record, header, heat)) => saved.save(key, |records| {
-                let beside = Beside { heat, ..Beside::default() };
-                records.push(key.namespace, key.bytes, record, header, beside)
-            }),
-            None => step!(SaveAbsence, {
-                saved.save(key, |records| {
-                    records.push_absent(key);
-                    0
-                })
-            }, else 0),
+        let save = || saved.save(thread, key, self.mark(key.namespace, key.bytes), found);
+        let has_more = match found {
+            Some(_) => save(),
+            None => step!(SaveAbsence, save(), else false),
         };
-        if bytes > copying.bytes_max.load(Ordering::Relaxed) {
+        if has_more && saved.bytes_taken_back() > copying.bytes_max.load(Ordering::Relaxed) {
             copying.full.store(true, Ordering::SeqCst);
             // The copy may have ended meanwhile: then no walk makes room.
             if copying.passed.load(Ordering::SeqCst) == END {

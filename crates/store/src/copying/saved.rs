@@ -1,98 +1,140 @@
 //! What was saved for a copy of one moment: by parts of the order in which its walk passes the keys.
+//!
+//! Each thread appends what it saves to parts of its own, so that threads do not meet; the walk takes a part from all of them when
+//! it has passed it. A key is saved once, because a table of marks that all threads share says so ([`Marks`]). A save takes the
+//! thread's own lock, which the walk takes once for each part, a place in the table, and room in a chunk that is in the cache.
 
-use super::records::Records;
+use super::chunks::{CHUNK_BYTES, Chunk, Chunks};
+use super::marks::Marks;
+use super::records::{Beside, Records, encode, encode_absent};
+use crate::record::heap::SharedValue;
 use crate::record::key::Key;
+use crate::record::{Header, Record};
 use almandine_base::step;
+use almandine_io::memory;
 use almandine_io::sync::{Mutex, MutexGuard};
-use std::collections::HashMap;
-use std::hash::{BuildHasherDefault, Hasher};
-use std::sync::PoisonError;
+use crossbeam_utils::CachePadded;
+use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{OnceLock, PoisonError};
 
-/// Parts: few saved records in each, so that the walk takes memory back soon, and so that sessions seldom meet.
+/// Parts: few enough that the ends of a thread's are in the cache, and enough that the walk takes memory back soon.
 const PARTS: usize = 1 << PART_BITS;
-const PART_BITS: u32 = 12;
-/// Bytes of the table for each saved record, about.
-const ENTRY_BYTES: u64 = 24;
+const PART_BITS: u32 = 8;
 
 /// What was saved.
 pub(super) struct Saved {
-    parts: Box<[Mutex<Part>]>,
-    bytes: AtomicU64,
+    marks: Marks,
+    chunks: Chunks,
+    threads: Box<[OnceLock<CachePadded<Mutex<Parts>>>]>,
+    /// Bytes of large values that are held.
+    held: AtomicU64,
 }
 
+struct Parts(Box<[Part]>);
+
+/// Copies of records, one behind the other in chunks.
 #[derive(Default)]
 struct Part {
-    records: Records,
-    /// Where the first record with a hash is. Another key with the same hash follows it somewhere.
-    firsts: HashMap<u64, u32, BuildHasherDefault<Same>>,
-    bytes: u64,
-}
-
-/// A hash of keys is one already.
-#[derive(Default)]
-struct Same(u64);
-
-impl Hasher for Same {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-
-    fn write(&mut self, _: &[u8]) {
-        debug_assert!(false, "keys are numbers");
-    }
-
-    fn write_u64(&mut self, hash: u64) {
-        // The table takes its bits from both ends; the low ones of the keys of one part are the same.
-        self.0 = hash.rotate_left(u64::BITS / 2);
-    }
+    chunks: Vec<Chunk>,
+    /// Bytes of the last chunk that are filled.
+    filled: usize,
+    /// Records, those of absent keys included.
+    len: usize,
+    shared: Vec<SharedValue>,
+    held: u64,
 }
 
 impl Part {
-    fn has(&self, namespace: u16, key: &[u8], hash: u64) -> bool {
-        let Some(&first) = self.firsts.get(&hash) else { return false };
-        // Two keys with one hash are next to impossible.
-        (first as usize..self.records.len()).any(|at| self.records.is_of(at, namespace, key))
+    fn put(&mut self, pool: &Chunks, mut bytes: &[u8]) {
+        loop {
+            if let Some(chunk) = self.chunks.last_mut() {
+                let room = &mut pool.bytes_of_mut(chunk)[self.filled..];
+                let count = room.len().min(bytes.len());
+                room[..count].copy_from_slice(&bytes[..count]);
+                self.filled += count;
+                bytes = &bytes[count..];
+            }
+            if bytes.is_empty() {
+                return;
+            }
+            self.chunks.push(pool.take());
+            self.filled = 0;
+        }
     }
 }
 
 impl Saved {
-    pub(super) fn new() -> Self {
-        Self { parts: (0..PARTS).map(|_| Mutex::new(Part::default())).collect(), bytes: AtomicU64::new(0) }
+    /// For this many threads.
+    pub(super) fn new(threads: usize) -> io::Result<Self> {
+        let physical = memory::physical_bytes();
+        let threads = (0..threads).map(|_| OnceLock::new()).collect();
+        Ok(Self { marks: Marks::new(physical)?, chunks: Chunks::new(physical)?, threads, held: AtomicU64::new(0) })
+    }
+
+    /// Begins with nothing, for a copy of about this many keys. All sessions are kept out.
+    pub(super) fn begin(&self, keys: u64) {
+        self.clear();
+        self.marks.begin(keys);
     }
 
     /// Bytes that all of it takes.
     pub(super) fn bytes(&self) -> u64 {
-        self.bytes.load(Ordering::Relaxed)
+        self.bytes_taken_back() + self.marks.bytes()
+    }
+
+    /// Bytes of it that the walk takes back as it goes.
+    pub(super) fn bytes_taken_back(&self) -> u64 {
+        self.chunks.bytes() + self.held.load(Ordering::Relaxed)
     }
 
     /// Lets go of all of it.
     pub(super) fn clear(&self) {
-        (0..PARTS).for_each(|part| drop(self.take_part(part)));
+        (0..PARTS).for_each(|part| self.take_part(part, &mut Records::default()));
+        self.chunks.release();
+        self.marks.clear();
     }
 
-    /// Saves a key by `push`, unless it was saved before. `push` returns the bytes that the record holds elsewhere. Returns the
-    /// bytes of all that is saved.
-    pub(super) fn save(&self, key: &Key<'_>, push: impl FnOnce(&mut Records) -> usize) -> u64 {
+    /// Asks the cache for the mark of a key with this hash.
+    #[inline]
+    pub(super) fn prefetch(&self, hash: u64) {
+        self.marks.prefetch(hash);
+    }
+
+    /// Saves what a key has, or that it has nothing, unless it was saved before. Its bucket is latched exclusively; `mark` is a hash
+    /// of the key that its own does not tell. True when more memory is used than before.
+    pub(super) fn save(&self, thread: usize, key: &Key<'_>, mark: u64, found: Option<(Record, Header, u64)>) -> bool {
         debug_assert_ne!(key.namespace, 0, "INV-NS-1: zero names no namespace");
-        let mut part = self.part(part_of(key.hash));
-        if part.has(key.namespace, key.bytes, key.hash) {
-            return self.bytes();
+        if !self.marks.mark(key.hash, mark) {
+            return false;
         }
-        let Part { records, firsts, bytes } = &mut *part;
-        let (before, first) = (records.memory_bytes(), records.len() as u32);
-        let held = push(records);
-        firsts.entry(key.hash).or_insert(first);
-        debug_assert_eq!(records.len(), first as usize + 1, "INV-COPY-1: a key is saved once");
-        let more = (records.memory_bytes() - before + held) as u64 + ENTRY_BYTES;
-        *bytes += more;
-        self.bytes.fetch_add(more, Ordering::Relaxed) + more
+        let mut parts = self.parts(thread);
+        let part = &mut parts.0[part_of(key.hash)];
+        let (chunks, held) = (part.chunks.len(), part.held);
+        part.len += 1;
+        match found {
+            Some((record, header, heat)) => {
+                let beside = Beside { heat, ..Beside::default() };
+                let shared = encode(key.namespace, key.bytes, (record, header), beside, |bytes| part.put(&self.chunks, bytes));
+                if let Some((value, held)) = shared {
+                    part.shared.push(value);
+                    part.held += held as u64;
+                    self.held.fetch_add(held as u64, Ordering::Relaxed);
+                }
+            }
+            None => encode_absent(key.namespace, key.bytes, |bytes| part.put(&self.chunks, bytes)),
+        }
+        part.chunks.len() != chunks || part.held != held
     }
 
-    /// Whether a key was saved.
-    pub(super) fn has(&self, namespace: u16, key: &[u8], hash: u64) -> bool {
-        let part = self.part(part_of(hash));
-        !part.records.is_empty() && part.has(namespace, key, hash)
+    /// Whether any key was saved.
+    pub(super) fn is_any(&self) -> bool {
+        self.marks.is_any()
+    }
+
+    /// Whether a key was saved. Its bucket is latched.
+    pub(super) fn has(&self, hash: u64, mark: u64) -> bool {
+        self.marks.has(hash, mark)
     }
 
     /// Moves to `into` what was saved in the parts from the one of the position `from` on, as far as they end before `passed`,
@@ -100,19 +142,33 @@ impl Saved {
     pub(super) fn take(&self, from: u64, passed: u64, into: &mut Records) {
         let shift = u64::BITS - 1 - PART_BITS;
         debug_assert!(passed >> shift <= PARTS as u64, "INV-COPY-1: the walk ends behind the last part");
-        let passed = step!(KeepSaved, passed >> shift, else PARTS as u64);
-        (from >> (shift + 1)..passed).for_each(|part| into.append(self.take_part(part as usize)));
+        (from >> (shift + 1)..passed >> shift).for_each(|part| self.take_part(part as usize, into));
+        step!(KeepSaved, (), else self.marks.clear());
     }
 
-    fn take_part(&self, part: usize) -> Records {
-        let part = std::mem::take(&mut *self.part(part));
-        let before = self.bytes.fetch_sub(part.bytes, Ordering::Relaxed);
-        debug_assert!(before >= part.bytes, "INV-COPY-1: what is taken was saved");
-        part.records
+    fn take_part(&self, part: usize, into: &mut Records) {
+        for thread in self.threads.iter().filter_map(OnceLock::get) {
+            let taken = std::mem::take(&mut thread.lock().unwrap_or_else(PoisonError::into_inner).0[part]);
+            let Part { chunks, filled, len, shared, held } = taken;
+            self.held.fetch_sub(held, Ordering::Relaxed);
+            let last = chunks.len().saturating_sub(1);
+            for (number, chunk) in chunks.iter().enumerate() {
+                let bytes = if number == last { filled } else { CHUNK_BYTES };
+                into.extend(&self.chunks.bytes_of(chunk)[..bytes]);
+            }
+            into.extend_with(len, shared);
+            if !chunks.is_empty() {
+                self.chunks.give_back(chunks);
+            }
+        }
     }
 
-    fn part(&self, part: usize) -> MutexGuard<'_, Part> {
-        self.parts[part].lock().unwrap_or_else(PoisonError::into_inner)
+    fn parts(&self, thread: usize) -> MutexGuard<'_, Parts> {
+        let parts = self.threads[thread].get_or_init(|| {
+            let parts = (0..PARTS).map(|_| Part::default()).collect();
+            CachePadded::new(Mutex::new(Parts(parts)))
+        });
+        parts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

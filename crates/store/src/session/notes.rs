@@ -15,6 +15,7 @@ use crate::session::thread_state::ThreadState;
 use crate::shared::Shared;
 use crate::shared::consumers::Consumer;
 use almandine_base::step;
+use almandine_oplog::{Attributes, LogEntry, LogValue, Operation};
 
 /// Consumers for which changes are noted.
 const NOTED: u32 = Consumer::Keys as u32 | Consumer::Effects as u32;
@@ -32,6 +33,8 @@ const WAIT: u32 = Consumer::Wait as u32;
 pub(crate) enum Act<'a> {
     /// The record has another value.
     Set(Record, Header),
+    /// As [`Act::Set`], of a string with these bytes: what has just been written to a record is slow to read back.
+    Replace(Record, Header, &'a [u8]),
     /// This many bytes of its value from an offset on were written.
     Write(Record, Header, usize, usize),
     /// It has another expiry or entity tag.
@@ -64,7 +67,11 @@ impl Act<'_> {
     /// What the key is now; none if it is gone.
     fn kind(self) -> Option<Kind> {
         match self {
-            Self::Set(_, header) | Self::Write(_, header, ..) | Self::Put(_, header) | Self::Make(_, header) => Some(header.kind()),
+            Self::Set(_, header)
+            | Self::Replace(_, header, _)
+            | Self::Write(_, header, ..)
+            | Self::Put(_, header)
+            | Self::Make(_, header) => Some(header.kind()),
             Self::Edit(kind, ..) | Self::Expire(kind, _) => Some(kind),
             Self::Remove | Self::Nothing => None,
         }
@@ -112,11 +119,20 @@ impl Shared {
 
     /// Notes what was done to a key, and appends it to the entries of its unit.
     fn tell_effect(&self, local: &mut ThreadState, wanted: u32, key: &Key<'_>, act: Act<'_>) {
+        if wanted & NOTED == 0
+            && let Act::Set(record, header) | Act::Make(record, header) | Act::Replace(record, header, _) = act
+            && !header.has(Header::HEAP_VALUE)
+        {
+            let view = View::latched(record, header);
+            let bytes = if let Act::Replace(_, _, bytes) = act { bytes } else { view.bytes().unwrap_or_default() };
+            debug_assert_eq!(view.bytes(), Some(bytes), "INV-EFFECT-1: the effect has the value of the record");
+            return self.log_small(local, wanted, key, (&view, bytes), matches!(act, Act::Make(..)));
+        }
         let (view, shared);
         let put = |view: &View<'_>| Put { expiry_ms: view.expiry_ms(), etag: view.etag(), edited: view.is_edited() };
         let effect = match act {
             Act::Nothing => return,
-            Act::Set(record, header) | Act::Make(record, header) => {
+            Act::Set(record, header) | Act::Make(record, header) | Act::Replace(record, header, _) => {
                 view = View::latched(record, header);
                 shared = view.shared();
                 let value = match &shared {
@@ -152,6 +168,18 @@ impl Shared {
             }
         } else if wanted & NOTED != 0 {
             self.push(local, wanted, key, None, effect);
+        }
+    }
+
+    /// Appends that a key has a value which lies in its record: what nearly all writes are.
+    #[inline]
+    fn log_small(&self, local: &mut ThreadState, wanted: u32, key: &Key<'_>, (view, bytes): (&View<'_>, &[u8]), made: bool) {
+        let unit = &mut local.notes.unit;
+        unit.note(key.hash);
+        if wanted & LOG != 0 {
+            let attributes = Attributes { expiry_ms: view.expiry_ms(), etag: view.etag(), edited: view.is_edited() };
+            let operation = Operation::Set { kind: view.kind() as u8, value: LogValue::Bytes(bytes), attributes, made };
+            unit.append_entry(&LogEntry { contents: self.consumers.generation(key.namespace), key: key.bytes, operation });
         }
     }
 
@@ -242,7 +270,7 @@ impl Shared {
             _ if wanted & COPY == 0 => {}
             RemovalReason::Damaged => self.consumers.copying.count_lost(),
             RemovalReason::Expired | RemovalReason::Evicted => {
-                step!(SaveRemoved, self.save_before(&key, Some((record, header, 0))));
+                step!(SaveRemoved, self.save_before(local.thread, &key, Some((record, header, 0))));
             }
         }
         if wanted & EVENTS != 0 && reason != RemovalReason::Damaged {

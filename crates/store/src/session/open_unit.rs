@@ -94,8 +94,7 @@ impl OpenUnit {
             Effect::Database(db) => Operation::Database(db),
             Effect::Lost => Operation::Lost,
         };
-        LogEntry { contents, key, operation }.encode(&mut self.entries);
-        self.count += 1;
+        self.append_entry(&LogEntry { contents, key, operation });
         image.clear();
         image.shrink_to(BYTES_KEPT);
         self.image = image;
@@ -104,7 +103,14 @@ impl OpenUnit {
     /// Appends which libraries of functions there are.
     pub(in crate::session) fn append_functions(&mut self, version: u64, texts: &[u8]) {
         self.is_open = true;
-        LogEntry { contents: version, key: &[], operation: Operation::Functions(texts) }.encode(&mut self.entries);
+        self.append_entry(&LogEntry { contents: version, key: &[], operation: Operation::Functions(texts) });
+    }
+
+    /// Appends an entry.
+    #[inline]
+    pub(in crate::session) fn append_entry(&mut self, entry: &LogEntry<'_>) {
+        debug_assert!(self.is_open, "INV-ORDER-1: what is logged belongs to a unit");
+        entry.encode(&mut self.entries);
         self.count += 1;
     }
 

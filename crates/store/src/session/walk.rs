@@ -141,10 +141,10 @@ impl Walk {
             store.index.prefetch_bucket(Index::bucket_of(next.reverse_bits(), store.index.len()));
             self.entries.clear();
             store.index.collect(number, &mut self.entries);
-            let len = records.len();
+            let before = records.end();
             let copied = self.bucket(session, &store, position, ahead != 0, records);
             if copied.is_err() {
-                records.truncate(len);
+                records.truncate(before);
             }
             match (copied, ahead) {
                 (Ok(()), 0) => {
@@ -217,7 +217,7 @@ impl Walk {
         if hash.reverse_bits() < position {
             return;
         }
-        if self.of_moment && store.consumers.copying.is_saved(namespace, key, hash) {
+        if self.of_moment && store.consumers.copying.is_saved(hash, || store.mark(namespace, key)) {
             return;
         }
         let consumers = &store.consumers;

@@ -109,6 +109,28 @@ impl Consumers {
         self.orders.get().map_or(0, |orders| orders.order.take(asked))
     }
 
+    /// Asks the cache for what a change of keys with these hashes looks at: the numbers of the units before it, and what was saved.
+    #[inline]
+    pub(crate) fn prefetch<H: Iterator<Item = u64>>(&self, hashes: impl Fn() -> H) {
+        let wanted = self.wanted.load(Ordering::Relaxed);
+        if wanted & (Consumer::Log as u32 | Consumer::Copy as u32) != 0 {
+            self.prefetch_wanted(wanted, hashes);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn prefetch_wanted<H: Iterator<Item = u64>>(&self, wanted: u32, hashes: impl Fn() -> H) {
+        if wanted & Consumer::Log as u32 != 0
+            && let Some(orders) = self.orders.get()
+        {
+            hashes().for_each(|hash| orders.order.prefetch(hash));
+        }
+        if wanted & Consumer::Copy as u32 != 0 {
+            self.copying.prefetch(hashes());
+        }
+    }
+
     /// Begins another commit epoch for what is done alone: a number of it is greater than that of any unit that has ended.
     pub(crate) fn begin_epoch(&self) {
         debug_assert!(self.orders.get().is_some(), "INV-ORDER-1: only units that are ordered take numbers");

@@ -93,11 +93,17 @@ pub(crate) struct Shared {
     pub(crate) threads: Threads,
     pub(crate) background: Background,
     pub(crate) options: Options,
-    secrets: RapidSecrets,
+    secrets: Secrets,
     pub(crate) budget: Budget,
     pub(crate) eviction: Eviction,
     /// The device, if there is one.
     pub(crate) tier: Option<Tier>,
+}
+
+/// What a client would have to know to choose keys that collide.
+struct Secrets {
+    keys: RapidSecrets,
+    marks: RapidSecrets,
 }
 
 impl Shared {
@@ -134,7 +140,7 @@ impl Shared {
                 free: Mutex::new((0..threads).rev().collect()),
             },
             background: Background { waker, progress: Progress::default(), garbage, stop: AtomicBool::new(false) },
-            secrets: RapidSecrets::seed(options.seed),
+            secrets: Secrets { keys: RapidSecrets::seed(options.seed), marks: RapidSecrets::seed(!options.seed) },
             budget: Budget::default(),
             eviction: Eviction::new(memory_max)?,
             tier,
@@ -144,7 +150,13 @@ impl Shared {
 
     #[inline]
     pub(crate) fn hash(&self, namespace: u16, key: &[u8]) -> u64 {
-        rapidhash_v3_inline::<true, false, false>(key, &self.secrets) ^ u64::from(namespace).wrapping_mul(0x9E37_79B9_7F4A_7C15)
+        rapidhash_v3_inline::<true, false, false>(key, &self.secrets.keys)
+            ^ u64::from(namespace).wrapping_mul(0x9E37_79B9_7F4A_7C15)
+    }
+
+    /// Another hash of a key, which its own does not tell.
+    pub(crate) fn mark(&self, namespace: u16, key: &[u8]) -> u64 {
+        rapidhash_v3_inline::<true, false, false>(key, &self.secrets.marks) ^ u64::from(namespace).rotate_left(u64::BITS / 2)
     }
 
     /// The number of a thread that no session has.

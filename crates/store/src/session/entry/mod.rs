@@ -139,7 +139,11 @@ impl Session {
         local.touched.note(key.hash);
         let (found, unknown) = find(store, local, number, &key);
         if store.consumers.wanted() & COPY != 0 && (found.is_some() || unknown.is_empty()) {
-            store.save_before(&key, found.map(|(position, (record, header))| (record, header, position.entry().heat())));
+            store.save_before(
+                local.thread,
+                &key,
+                found.map(|(position, (record, header))| (record, header, position.entry().heat())),
+            );
         }
         let latch = step!(LookUnderLatch, latch, else latch.map(drop).map(|()| store.index.lock_exclusive(key.hash)));
         let guard = Guard { store, local, number, latch, key };

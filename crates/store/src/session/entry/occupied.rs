@@ -87,7 +87,7 @@ impl<'s> Occupied<'s> {
             return self.elements_mut().replace(kind, value, put, Told::Whole);
         }
         self.replace_bytes(kind, value, put)?;
-        self.guard.say_changed(Act::Set(self.record, self.header));
+        self.guard.say_changed(Act::Replace(self.record, self.header, value));
         Ok(())
     }
 

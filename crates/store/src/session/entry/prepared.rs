@@ -167,7 +167,7 @@ impl Session {
                 if let Some(mut occupied) = self.occupied(pair, old) {
                     occupied.write_in_place(pair.value, pair.put(), *words);
                     let (record, header) = (occupied.record, occupied.header);
-                    occupied.guard.say_changed(Act::Set(record, header));
+                    occupied.guard.say_changed(Act::Replace(record, header, pair.value));
                 }
             }
             Step::Move(old, written) => {

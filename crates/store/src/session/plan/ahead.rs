@@ -139,6 +139,7 @@ impl Ahead<'_> {
             "INV-FREE-1: an address is used in the epoch in which it was read"
         );
         self.session.local.glances.look(&self.session.store.index, &self.session.store.log, self.session.local.head);
+        self.session.store.consumers.prefetch(|| self.session.local.glances.hashes());
     }
 
     /// Asks the cache for the bucket of a key that a lock plan will have.

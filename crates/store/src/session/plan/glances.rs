@@ -33,6 +33,11 @@ impl Glances {
         self.list.get(id.index()).filter(|glance| glance.entry != Entry::EMPTY && !glance.seen.is_exclusive())
     }
 
+    /// The hashes of all keys.
+    pub(in crate::session) fn hashes(&self) -> impl Iterator<Item = u64> {
+        self.list.iter().map(|glance| glance.hash)
+    }
+
     /// Forgets all keys.
     #[inline]
     pub(in crate::session) fn clear(&mut self) {

@@ -1,0 +1,122 @@
+//! Memory of what is saved for a copy: chunks that go round, so that a page is touched for the first time only once.
+//!
+//! First touches are what saving would cost most: so the memory comes in huge pages, and what the walk has taken is used again. The
+//! system has it back when nothing is saved any more.
+
+use almandine_io::memory::Reservation;
+use almandine_io::sync::{Mutex, MutexGuard};
+use std::io;
+use std::sync::PoisonError;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Bytes of a chunk.
+pub(super) const CHUNK_BYTES: usize = 4096;
+
+/// A chunk, which is its holder's alone.
+#[derive(Debug)]
+pub(super) struct Chunk(u32);
+
+/// See the module.
+pub(super) struct Chunks {
+    memory: Reservation,
+    state: Mutex<State>,
+    used: AtomicU64,
+}
+
+#[derive(Default)]
+struct State {
+    /// Chunks that were ever handed out.
+    made: u32,
+    free: Vec<Chunk>,
+}
+
+impl Chunks {
+    pub(super) fn new(physical_bytes: u64) -> io::Result<Self> {
+        let memory = Reservation::new(usize::try_from(physical_bytes).map_err(io::Error::other)?)?;
+        Ok(Self { memory, state: Mutex::default(), used: AtomicU64::new(0) })
+    }
+
+    /// Bytes of the chunks that are held.
+    pub(super) fn bytes(&self) -> u64 {
+        self.used.load(Ordering::Relaxed) * CHUNK_BYTES as u64
+    }
+
+    /// A chunk for one holder.
+    #[cold]
+    pub(super) fn take(&self) -> Chunk {
+        let mut state = self.state();
+        self.used.fetch_add(1, Ordering::Relaxed);
+        state.free.pop().unwrap_or_else(|| {
+            let chunk = Chunk(state.made);
+            state.made += 1;
+            assert!(state.made as usize * CHUNK_BYTES <= self.memory.bytes(), "more is saved than the machine has memory");
+            chunk
+        })
+    }
+
+    /// Takes chunks back.
+    pub(super) fn give_back(&self, chunks: Vec<Chunk>) {
+        let mut state = self.state();
+        self.used.fetch_sub(chunks.len() as u64, Ordering::Relaxed);
+        state.free.extend(chunks);
+    }
+
+    /// Gives the memory to the system, if no chunk is held.
+    pub(super) fn release(&self) {
+        let mut state = self.state();
+        if state.free.len() == state.made as usize && state.made > 0 {
+            self.memory.release(0, state.made as usize * CHUNK_BYTES);
+            *state = State::default();
+        }
+    }
+
+    /// The bytes of a chunk.
+    pub(super) fn bytes_of<'c>(&'c self, chunk: &'c Chunk) -> &'c [u8] {
+        // SAFETY: the chunk lies in the reservation, which is initialized memory; its one holder lends it shared.
+        unsafe { std::slice::from_raw_parts(self.start(chunk), CHUNK_BYTES) }
+    }
+
+    /// The bytes of a chunk, to be written.
+    #[expect(clippy::mut_from_ref, reason = "the chunk is what is borrowed, and it has one holder")]
+    pub(super) fn bytes_of_mut<'c>(&'c self, chunk: &'c mut Chunk) -> &'c mut [u8] {
+        // SAFETY: as above; its one holder lends it exclusively, and no two chunks have a number.
+        unsafe { std::slice::from_raw_parts_mut(self.start(chunk), CHUNK_BYTES) }
+    }
+
+    fn start(&self, chunk: &Chunk) -> *mut u8 {
+        debug_assert!((chunk.0 as usize + 1) * CHUNK_BYTES <= self.memory.bytes(), "INV-COPY-1: a chunk is of this memory");
+        // SAFETY: a chunk that was handed out lies in the reservation (asserted there).
+        unsafe { self.memory.base().as_ptr().add(chunk.0 as usize * CHUNK_BYTES) }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn chunks_have_one_holder_and_go_round() {
+        let chunks = Chunks::new(1 << 21).unwrap();
+        let mut held: Vec<Chunk> = (0..100).map(|_| chunks.take()).collect();
+        for (chunk, byte) in held.iter_mut().zip(0..) {
+            chunks.bytes_of_mut(chunk).fill(byte);
+        }
+        assert!(held.iter().zip(0..).all(|(chunk, byte)| chunks.bytes_of(chunk).iter().all(|other| *other == byte)));
+        assert_eq!(chunks.bytes(), 100 * CHUNK_BYTES as u64);
+        chunks.give_back(held.split_off(50));
+        let again = chunks.take();
+        assert!(again.0 < 100, "what was given back is used again");
+        held.push(again);
+        chunks.release();
+        assert!(chunks.bytes_of(&held[49]).iter().all(|byte| *byte == 49), "what is held stays");
+        chunks.give_back(held);
+        chunks.release();
+        assert_eq!(chunks.bytes(), 0);
+        let chunk = chunks.take();
+        assert!(chunk.0 == 0 && chunks.bytes_of(&chunk).iter().all(|byte| *byte == 0), "the system has had it back");
+    }
+}
