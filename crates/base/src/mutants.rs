@@ -92,6 +92,10 @@ table! {
     NumberUnderLatch,
     /// Units of work: asking for the numbers of the units before that changed the same keys.
     AskStripes,
+    /// Messages that tell of units of work: waiting for the operation log.
+    DeferMessages,
+    /// Replies of rounds that only look at keys: asking for the last units that have changed these.
+    AskSeen,
     /// Cuts of the operation log: waiting for the threads that may have a number and have published nothing.
     DrainBeforeClose,
     /// Effects: noting a change of the expiry.

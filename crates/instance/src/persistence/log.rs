@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use almandine_oplog::writer::{LogFigures, LogProgress, LogState, SyncMode};
-use almandine_oplog::{Order, Rings};
+use almandine_oplog::{Order, Rings, epoch_of};
 
 /// The log, once it takes writes.
 #[derive(Default)]
@@ -64,15 +64,23 @@ impl OperationLog {
         self.is_on.load(Ordering::Relaxed)
     }
 
-    /// What the replies to all that was done and seen until now have to wait for; nothing, where they may leave.
+    /// The greatest number of a unit of work that a look at a key of this hash may have met, just now.
+    #[must_use]
+    pub fn seen(&self, hash: u64) -> u64 {
+        self.running.get().map_or(0, |running| running.order.seen(hash))
+    }
+
+    /// What replies have to wait for; nothing, where they may leave. They answer all that was done and seen until now, or, where it is
+    /// known, what has seen no unit of work with a greater number than `seen`.
     ///
     /// With `always` that is that it is durable; where rings end with the process, or a unit had no room in them, that it is in the
     /// files. Of a log that is broken nothing is to be waited for: what could not be logged was refused.
     #[cold]
     #[must_use]
-    pub fn seal(&self) -> Option<LogSeal> {
+    pub fn seal(&self, seen: Option<u64>) -> Option<LogSeal> {
         let Running { progress, rings, order } = self.running.get()?;
-        let (epoch, durable) = (order.epoch(), progress.mode() == SyncMode::Always);
+        let durable = progress.mode() == SyncMode::Always;
+        let epoch = seen.map_or_else(|| order.epoch(), epoch_of);
         if !durable && !rings.is_void(epoch) || matches!(progress.state(), LogState::Broken | LogState::Ended) {
             return None;
         }
@@ -85,6 +93,16 @@ impl OperationLog {
         }
         self.urge(seal);
         Some(seal)
+    }
+
+    /// What has to be waited for until all sessions have left the batches in which they are now, and what they have done in them is
+    /// in the log as replies ask for it; nothing, where replies do not wait.
+    #[must_use]
+    pub fn seal_of_now(&self) -> Option<LogSeal> {
+        let Running { progress, rings, order } = self.running.get()?;
+        let (epoch, durable) = (order.epoch(), progress.mode() == SyncMode::Always);
+        let waits = (durable || rings.is_void(epoch)) && !matches!(progress.state(), LogState::Broken | LogState::Ended);
+        waits.then_some(LogSeal { epoch, durable })
     }
 
     /// Something waits for a seal.

@@ -97,7 +97,7 @@ impl WorkerService {
         }
         self.answer(connection, &waiting, &unblock.answer, out);
         let context = &self.worker.runner.context;
-        if context.instance.persistence.log.is_on() && self.parked.wait(unblock.client, context) {
+        if context.instance.persistence.log.is_on() && self.parked.wait(unblock.client, context, None) {
             control.hold(unblock.client);
         }
         control.resume(unblock.client);

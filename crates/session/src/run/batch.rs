@@ -32,6 +32,7 @@ impl Worker {
         let mut done = first;
         while done < received.len() {
             let Executed { commands, end } = if self.needs_care(connection) {
+                self.runner.seen.forget();
                 self.execute_next(connection, received, out, done)
             } else {
                 self.execute_group(connection, received, out, done)
@@ -73,6 +74,7 @@ impl Worker {
             let Some(dispatch) = planned.dispatch else {
                 let args = received.args(number);
                 if is_other_protocol(args) {
+                    runner.seen.forget();
                     return Executed { commands: offset + 1, end: BatchEnd::OtherProtocol };
                 }
                 runner.refuse_unplanned(client, out, args);
@@ -88,6 +90,7 @@ impl Worker {
                 if pending == Pending::Key {
                     connection.last_command = u32::from(dispatch.index);
                 }
+                runner.seen.forget();
                 let Executed { commands, end } = Executed::one(BatchEnd::Pending(pending));
                 return Executed { commands: offset + commands, end };
             }
@@ -96,6 +99,9 @@ impl Worker {
                 ran = offset + 1;
                 break;
             }
+        }
+        if runner.seen.is_asked() {
+            runner.seen.note(&group[..ran], &runner.context.instance.persistence.log);
         }
         if let Some(last) = group[..ran].last() {
             connection.last_command = last.dispatch.map_or(u32::MAX, |dispatch| u32::from(dispatch.index));

@@ -6,6 +6,7 @@ pub(crate) mod execute;
 pub(crate) mod outcome;
 pub(crate) mod runner;
 pub(crate) mod script;
+pub(crate) mod seen;
 pub(crate) mod slow_path;
 pub(crate) mod transaction;
 pub(crate) mod unit;

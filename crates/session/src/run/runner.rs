@@ -17,6 +17,7 @@ use crate::observe::after_command::AfterCommand;
 use crate::observe::timing::Timing;
 use crate::observe::{hot_keys, monitor};
 use crate::run::outcome::Pending;
+use crate::run::seen::Seen;
 use crate::state::script_run::{Restart, Suspended};
 use crate::steps::plan::{Memo, Planned};
 use crate::steps::reply;
@@ -73,6 +74,8 @@ pub(crate) struct Runner {
     pub(crate) function_engine: Option<Box<Engine>>,
     /// The script that has run for long.
     pub(crate) suspended: Option<Box<Suspended>>,
+    /// What the replies of the round depend on.
+    pub(crate) seen: Seen,
     /// What follows when a command of a script uses a key outside of its unit.
     pub(crate) restart: Restart,
     /// What is executed happened long ago: no time passes meanwhile.

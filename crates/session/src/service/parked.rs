@@ -1,7 +1,8 @@
 //! Connections whose output waits for the operation log: they, and no thread.
 //!
-//! The output of a round waits until the log has all that was done and seen until its end. Seals ascend, so the connections go on
-//! in the order in which they began to wait.
+//! The output of a round waits until the log has all that was done and seen until its end, or, of a round that has only looked at
+//! keys which it has named, the units of work that have changed these ([`crate::run::seen`]). They are kept in the order of their
+//! seals.
 
 use std::collections::VecDeque;
 
@@ -17,11 +18,15 @@ use crate::state::connection::Connection;
 pub(crate) struct Parked(VecDeque<(LogSeal, ConnectionId)>);
 
 impl Parked {
-    /// Whether what a connection has just put out has to wait. Then it is held once, and released here.
+    /// Whether what a connection has just put out has to wait. Then it is held once, and released here. `seen`: the greatest number
+    /// of a unit of work that it may depend on, where that is known.
     #[cold]
-    pub(crate) fn wait(&mut self, id: ConnectionId, context: &Context) -> bool {
-        let Some(seal) = context.instance.persistence.log.seal() else { return false };
-        step!(HoldReplies, self.0.push_back((seal, id)), else return false);
+    pub(crate) fn wait(&mut self, id: ConnectionId, context: &Context, seen: Option<u64>) -> bool {
+        let seal = step!(HoldReplies, context.instance.persistence.log.seal(seen), else None);
+        let Some(seal) = seal else { return false };
+        // What has only looked may wait for less than what came before it.
+        let place = self.0.partition_point(|(other, _)| other.epoch <= seal.epoch);
+        self.0.insert(place, (seal, id));
         true
     }
 

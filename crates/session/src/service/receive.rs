@@ -21,6 +21,7 @@ use crate::observe::running;
 use crate::run::outcome::{BatchEnd, Executed, Pending};
 use crate::run::runner::Runner;
 use crate::service::busy::HeldUp;
+use crate::service::deferred::{Arrival, Deferred};
 use crate::service::parked::Parked;
 use crate::service::paused::Paused;
 use crate::service::protected;
@@ -51,6 +52,7 @@ pub struct WorkerService {
     pub(crate) looks: Deadlines,
     /// Connections that wait for the operation log.
     pub(crate) parked: Parked,
+    pub(crate) deferred: Deferred,
 }
 
 impl WorkerService {
@@ -69,6 +71,7 @@ impl WorkerService {
             deadlines: Deadlines::default(),
             looks: Deadlines::default(),
             parked: Parked::default(),
+            deferred: Deferred::default(),
         };
         sessions.reconfigure();
         sessions
@@ -108,14 +111,17 @@ impl WorkerService {
         runner.now_ms = now_ms;
         runner.accessor.set_quiet(connection.client.no_touch);
         runner.timing.begin(start_ns);
+        runner.seen.begin(runner.context.instance.persistence.log.is_on());
         let Self { worker, batch, .. } = self;
         let received = Received { batch, input };
         let executed = if worker.runner.accessor.cold().is_possible() || worker.is_stalled() {
+            worker.runner.seen.forget();
             worker.execute_cold_batch(connection, received, out)
         } else {
             let executed = worker.execute_batch(connection, received, out, 0);
             match executed.end {
                 BatchEnd::Pending(Pending::Records | Pending::Computation) => {
+                    worker.runner.seen.forget();
                     worker.go_on_cold(connection, received, out, executed)
                 }
                 BatchEnd::Pending(Pending::Script) => worker.await_script(connection, executed.commands),
@@ -223,6 +229,85 @@ impl WorkerService {
     }
 }
 
+impl WorkerService {
+    /// Does what a message asks for.
+    fn deliver(&mut self, message: Message, control: &mut dyn Control<Connection>) {
+        match message {
+            Message::Kill(ids) => ids.into_iter().for_each(|id| {
+                control.kill(id, false);
+            }),
+            Message::Push(id, bytes) => {
+                if let Some((_, out)) = control.connection(id) {
+                    out.bytes.extend_from_slice(&bytes);
+                }
+            }
+            Message::Invalidate { client, origin, keys } => match (control.connection(client), origin) {
+                (Some((connection, out)), _) => connection.client.write_invalidation(&keys, origin.is_some(), out),
+                (None, Some(origin)) => self.worker.runner.context.instance.tracking.redirect_broken(origin, client),
+                (None, None) => {}
+            },
+            Message::CheckSubscriptions(id) => {
+                let forbidden = control.connection(id).is_some_and(|(connection, _)| {
+                    connection.client.follow_users(&self.worker.runner.context.instance.acl);
+                    connection.client.closing || connection.client.listens_to_forbidden()
+                });
+                if step!(CutListenersOff, forbidden, else false) {
+                    control.kill(id, false);
+                }
+            }
+            Message::Publish(publication) => self.burst.deliver(publication, &self.worker.runner.context, control),
+            Message::Unheard(publication) => publish::close_listeners(&publication, &self.worker.runner.context, control),
+            Message::RedirectBroken { client, redirect } => {
+                if let Some((connection, out)) = control.connection(client) {
+                    connection.client.write_broken_redirect(redirect, out);
+                }
+            }
+            Message::EvictClients => {
+                // What follows is up to [`WorkerService::has_work`], by the limit as it is now.
+                self.worker.runner.context.instance.clients.memory.hear(self.worker.runner.context.worker);
+                self.follow_configuration();
+            }
+            Message::Unblock(unblock) => self.unblock(*unblock, control),
+            Message::Lost(key) => self.serve_lost(key),
+            Message::LookAgain(id) => self.look_sooner(id, control),
+            Message::LogAdvanced => {
+                self.parked.go_on(&self.worker.runner.context, control);
+                self.deliver_deferred(control);
+            }
+            Message::LogBroken => {
+                self.parked.close(control);
+                let told: Vec<Message> = self.deferred.drain().collect();
+                told.iter().for_each(|message| self.close_those_told(message, control));
+            }
+            Message::Resume => self.resume_paused(control),
+            Message::StallEnd => {
+                let Worker { reads, runner: Runner { accessor, .. }, .. } = &mut self.worker;
+                reads.resume_stalled(accessor, control);
+            }
+        }
+    }
+
+    /// Delivers the messages that have waited for the log and need not any more.
+    fn deliver_deferred(&mut self, control: &mut dyn Control<Connection>) {
+        while let Some(message) = self.deferred.next(&self.worker.runner.context.instance.persistence.log) {
+            self.deliver(message, control);
+        }
+        self.burst.flush(&self.worker.runner.context, control);
+    }
+
+    /// Closes the connections that a message was for which they do not get: they know by that that they have missed something.
+    #[cold]
+    fn close_those_told(&mut self, message: &Message, control: &mut dyn Control<Connection>) {
+        match message {
+            Message::Publish(publication) => publish::close_listeners(publication, &self.worker.runner.context, control),
+            Message::Invalidate { client, .. } => {
+                control.kill(*client, false);
+            }
+            _ => debug_assert!(false, "other messages do not wait"),
+        }
+    }
+}
+
 impl Service for WorkerService {
     type Connection = Connection;
     type Message = Message;
@@ -281,8 +366,9 @@ impl Service for WorkerService {
             self.account(connection, executed.commands, consumed, input.len() - consumed, out.len() - written_before);
         }
         let put_out = out.len() > written_before || out.has_stream();
-        let context = &self.worker.runner.context;
-        let holds = put_out && context.instance.persistence.log.is_on() && self.parked.wait(connection.id, context);
+        let Runner { context, seen, .. } = &self.worker.runner;
+        let seen = seen.number();
+        let holds = put_out && context.instance.persistence.log.is_on() && self.parked.wait(connection.id, context, seen);
         Progress { consumed, needed, next, holds }
     }
 
@@ -311,51 +397,10 @@ impl Service for WorkerService {
         if !matches!(message, Message::Publish(_)) {
             self.burst.flush(&self.worker.runner.context, control);
         }
-        match message {
-            Message::Kill(ids) => ids.into_iter().for_each(|id| {
-                control.kill(id, false);
-            }),
-            Message::Push(id, bytes) => {
-                if let Some((_, out)) = control.connection(id) {
-                    out.bytes.extend_from_slice(&bytes);
-                }
-            }
-            Message::Invalidate { client, origin, keys } => match (control.connection(client), origin) {
-                (Some((connection, out)), _) => connection.client.write_invalidation(&keys, origin.is_some(), out),
-                (None, Some(origin)) => self.worker.runner.context.instance.tracking.redirect_broken(origin, client),
-                (None, None) => {}
-            },
-            Message::CheckSubscriptions(id) => {
-                let forbidden = control.connection(id).is_some_and(|(connection, _)| {
-                    connection.client.follow_users(&self.worker.runner.context.instance.acl);
-                    connection.client.closing || connection.client.listens_to_forbidden()
-                });
-                if step!(CutListenersOff, forbidden, else false) {
-                    control.kill(id, false);
-                }
-            }
-            Message::Publish(publication) => self.burst.deliver(publication, &self.worker.runner.context, control),
-            Message::Unheard(publication) => publish::close_listeners(&publication, &self.worker.runner.context, control),
-            Message::RedirectBroken { client, redirect } => {
-                if let Some((connection, out)) = control.connection(client) {
-                    connection.client.write_broken_redirect(redirect, out);
-                }
-            }
-            Message::EvictClients => {
-                // What follows is up to [`WorkerService::has_work`], by the limit as it is now.
-                self.worker.runner.context.instance.clients.memory.hear(self.worker.runner.context.worker);
-                self.follow_configuration();
-            }
-            Message::Unblock(unblock) => self.unblock(*unblock, control),
-            Message::Lost(key) => self.serve_lost(key),
-            Message::LookAgain(id) => self.look_sooner(id, control),
-            Message::LogAdvanced => self.parked.go_on(&self.worker.runner.context, control),
-            Message::LogBroken => self.parked.close(control),
-            Message::Resume => self.resume_paused(control),
-            Message::StallEnd => {
-                let Worker { reads, runner: Runner { accessor, .. }, .. } = &mut self.worker;
-                reads.resume_stalled(accessor, control);
-            }
+        match self.deferred.take(message, &self.worker.runner.context) {
+            Arrival::Goes(message) => self.deliver(message, control),
+            Arrival::Dropped(message) => self.close_those_told(&message, control),
+            Arrival::Waits => {}
         }
     }
 

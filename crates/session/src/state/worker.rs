@@ -15,6 +15,7 @@ use crate::blocking::serve_waiters::Serving;
 use crate::observe::after_command::AfterCommand;
 use crate::observe::timing::Timing;
 use crate::run::runner::Runner;
+use crate::run::seen::Seen;
 use crate::state::script_run::Restart;
 use crate::state::unit_memory::UnitMemory;
 use crate::steps::plan::{Memo, Planner};
@@ -49,6 +50,7 @@ impl Worker {
             engine: None,
             function_engine: None,
             suspended: None,
+            seen: Seen::default(),
             restart: Restart::No,
             is_past: false,
             names: Memo::default(),

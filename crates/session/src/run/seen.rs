@@ -1,0 +1,60 @@
+//! What a round of a connection has seen of the order of units of work, so that replies to looks at durable keys need not wait.
+//!
+//! While the operation log is on, each group of commands notes the greatest number of the units that have last changed its keys,
+//! behind its looks: what a look has met had its number before, under the latch. That is enough for commands that look at the one
+//! key which they name and at nothing else; a round with any other command depends on all that was done before its end.
+
+use almandine_base::step;
+use almandine_handler::{Flags, Handler};
+use almandine_instance::OperationLog;
+
+use crate::steps::plan::Planned;
+
+/// See the module.
+#[derive(Debug, Default)]
+pub(crate) struct Seen {
+    number: u64,
+    /// Whether there is a log that replies may wait for.
+    is_asked: bool,
+    /// Whether the number is all that the replies depend on.
+    is_known: bool,
+}
+
+impl Seen {
+    /// Begins a round.
+    #[inline]
+    pub(crate) fn begin(&mut self, is_asked: bool) {
+        *self = Self { number: 0, is_asked, is_known: is_asked };
+    }
+
+    /// Whether commands are to be noted.
+    #[inline]
+    pub(crate) fn is_asked(&self) -> bool {
+        self.is_asked
+    }
+
+    /// The round does more than to look at keys that it names.
+    #[inline]
+    pub(crate) fn forget(&mut self) {
+        self.is_known = false;
+    }
+
+    /// The greatest number that the replies of the round depend on; none where that is not known.
+    pub(crate) fn number(&self) -> Option<u64> {
+        self.is_known.then_some(self.number)
+    }
+
+    /// Notes what a group of commands has seen, behind the last of them.
+    #[cold]
+    pub(crate) fn note(&mut self, group: &[Planned], log: &OperationLog) {
+        for planned in group {
+            let looks = planned.dispatch.is_some_and(|dispatch| {
+                dispatch.key != 0 && matches!(dispatch.run, Handler::Read(_)) && !dispatch.flags.any(Flags::ANY_KEY)
+            });
+            if !looks {
+                return self.forget();
+            }
+            step!(AskSeen, self.number = self.number.max(log.seen(planned.key.hash)));
+        }
+    }
+}

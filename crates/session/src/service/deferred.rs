@@ -1,0 +1,216 @@
+//! Messages that wait for the operation log: what they tell of a unit of work is not heard before the unit is as durable as replies
+//! promise. Published messages, keyspace events and invalidations of tracked keys are such.
+//!
+//! A message may come while its unit is open and has no number. So it waits twice. First for the commit epoch of its arrival: the
+//! cut of that one is closed only when each session that was in its batch has left it, so the unit has been published. Then for the
+//! commit epoch of that moment, which the unit's number does not exceed. Messages go on in the order in which they came.
+
+use std::collections::VecDeque;
+
+use almandine_base::step;
+use almandine_handler::Context;
+use almandine_instance::{LogSeal, Message, OperationLog};
+
+/// Messages that may wait. Beyond, they are dropped as those are for which a worker's mailbox has no room.
+const MESSAGES_MAX: usize = 1 << 16;
+
+/// See the module.
+#[derive(Debug, Default)]
+pub(crate) struct Deferred {
+    /// Until their units have numbers.
+    unnumbered: VecDeque<(LogSeal, Message)>,
+    /// Until the units are in the log.
+    numbered: VecDeque<(LogSeal, Message)>,
+}
+
+/// What is to be done with a message that has come.
+pub(crate) enum Arrival {
+    /// It waits.
+    Waits,
+    /// It is delivered now.
+    Goes(Message),
+    /// Too many wait.
+    Dropped(Message),
+}
+
+impl Deferred {
+    /// Takes a message, if it has to wait.
+    #[inline]
+    pub(crate) fn take(&mut self, message: Message, context: &Context) -> Arrival {
+        let log = &context.instance.persistence.log;
+        if !log.is_on() || !matches!(message, Message::Publish(_) | Message::Invalidate { .. }) {
+            return Arrival::Goes(message);
+        }
+        self.take_told(message, log)
+    }
+
+    #[cold]
+    fn take_told(&mut self, message: Message, log: &OperationLog) -> Arrival {
+        let seal = step!(DeferMessages, log.seal_of_now(), else None);
+        // None overtakes those that wait, also when the log's mode is another one meanwhile.
+        let seal = seal.or_else(|| self.unnumbered.back().or(self.numbered.back()).map(|(seal, _)| *seal));
+        let Some(seal) = seal else { return Arrival::Goes(message) };
+        if self.unnumbered.len() + self.numbered.len() >= MESSAGES_MAX {
+            return Arrival::Dropped(message);
+        }
+        self.unnumbered.push_back((seal, message));
+        log.urge(seal);
+        Arrival::Waits
+    }
+
+    /// The next message that need not wait any longer; asked for again until there is none, when more is written or durable.
+    pub(crate) fn next(&mut self, log: &OperationLog) -> Option<Message> {
+        while let Some((_, message)) = self.unnumbered.pop_front_if(|(seal, _)| log.has_reached(*seal)) {
+            match log.seal(None) {
+                Some(seal) => self.numbered.push_back((seal, message)),
+                None if self.numbered.is_empty() => return Some(message),
+                None => {
+                    let last = self.numbered.back().map(|(seal, _)| *seal);
+                    self.numbered.extend(last.map(|seal| (seal, message)));
+                }
+            }
+        }
+        let next = self.numbered.pop_front_if(|(seal, _)| log.has_reached(*seal));
+        if next.is_none()
+            && let Some((seal, _)) = self.numbered.front().or(self.unnumbered.front())
+        {
+            log.urge(*seal);
+        }
+        next.map(|(_, message)| message)
+    }
+
+    /// The log is broken: what became of what they tell is not known.
+    pub(crate) fn drain(&mut self) -> impl Iterator<Item = Message> {
+        self.numbered.drain(..).chain(self.unnumbered.drain(..)).map(|(_, message)| message)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use almandine_epoch::Epoch;
+    use almandine_oplog::append::{Appender, LogOptions};
+    use almandine_oplog::directory::Directory;
+    use almandine_oplog::writer::{LogListener, LogProgress, LogState, LogWriter, SyncMode, WriterOptions};
+    use almandine_oplog::{Asked, Order, RingOptions, Rings, UnitHead, epoch_of, read::read};
+
+    use super::*;
+
+    struct Silent;
+
+    impl LogListener for Silent {
+        fn advanced(&self) {}
+
+        fn changed(&self, state: LogState) {
+            assert_ne!(state, LogState::Broken);
+        }
+    }
+
+    /// A log with `always`, written in a directory of its own.
+    struct Rig {
+        log: OperationLog,
+        progress: Arc<LogProgress>,
+        rings: Arc<Rings>,
+        order: Arc<Order>,
+        epoch: Arc<Epoch>,
+        writer: Option<LogWriter>,
+        path: std::path::PathBuf,
+    }
+
+    impl Rig {
+        fn new(name: &str) -> Self {
+            let path = std::env::temp_dir().join(format!("almandine-deferred-{name}-{}", std::process::id()));
+            let _ = std::fs::remove_dir_all(&path);
+            let directory = Directory::take(&path).unwrap();
+            let manifest = directory.manifest().unwrap();
+            let end = read(&path, &manifest, 0, &mut |_| Ok(())).unwrap();
+            let options = LogOptions { segment_bytes: 64 << 10 };
+            let appender = Appender::begin(directory, manifest, &end, &options, &[], Box::new(|| {})).unwrap();
+            let (order, epoch, progress) = (Arc::<Order>::default(), Arc::new(Epoch::new(4)), Arc::<LogProgress>::default());
+            let options = RingOptions { directory: None, bytes: 1 << 16, log: 1, run: 1, boot: 1, first_epoch: 5 };
+            let rings = Rings::new(options, 2, Arc::clone(&order), Arc::clone(&epoch));
+            rings.open(0).unwrap();
+            let options = WriterOptions { mode: SyncMode::Always, rings_survive: true };
+            let source = Box::new(rings.source());
+            let writer = LogWriter::start(appender, source, options, Box::new(Silent), Arc::clone(&progress)).unwrap();
+            let log = OperationLog::default();
+            log.begin(Arc::clone(&progress), Arc::clone(&rings), Arc::clone(&order));
+            Self { log, progress, rings, order, epoch, writer: Some(writer), path }
+        }
+
+        /// What a unit of work does at its end. Returns its number.
+        fn end_unit(&self) -> u64 {
+            let place = self.rings.announce(0, 5);
+            let number = self.order.take(Asked { changed: &[7], ..Asked::default() });
+            self.rings.publish(0, UnitHead { number, bytes: 5, entries: 1 }, b"entry", place);
+            number
+        }
+    }
+
+    impl Drop for Rig {
+        fn drop(&mut self) {
+            drop(self.writer.take());
+            let _ = std::fs::remove_dir_all(&self.path);
+        }
+    }
+
+    fn waits(deferred: &mut Deferred, message: Message, log: &OperationLog) -> bool {
+        matches!(deferred.take_told(message, log), Arrival::Waits)
+    }
+
+    /// INV-LOG-3: a message of a unit that is still open is heard when the unit is durable, whatever its number will be.
+    #[test]
+    fn messages_are_heard_when_their_units_are_durable() {
+        let rig = Rig::new("durable");
+        let session = rig.epoch.register().unwrap();
+        let mut deferred = Deferred::default();
+        for round in 0..20 {
+            session.enter();
+            assert!(waits(&mut deferred, Message::LookAgain(round), &rig.log));
+            // Others end their units meanwhile, and the commit epoch is raised for whatever reason.
+            for _ in 0..round {
+                rig.order.begin_epoch();
+                std::thread::yield_now();
+                assert!(deferred.next(&rig.log).is_none(), "the unit has no number");
+            }
+            let number = rig.end_unit();
+            assert!(deferred.next(&rig.log).is_none(), "the unit is in its batch");
+            session.leave();
+            assert!(waits(&mut deferred, Message::LookAgain(round + 100), &rig.log));
+            let mut heard = Vec::new();
+            while heard.len() < 2 {
+                let durable = rig.progress.durable_epoch();
+                match deferred.next(&rig.log) {
+                    Some(Message::LookAgain(told)) => heard.push(told),
+                    Some(_) => unreachable!(),
+                    None => assert!(durable < u64::MAX),
+                }
+                assert!(heard.is_empty() || rig.progress.durable_epoch() >= epoch_of(number), "round {round}");
+                std::thread::yield_now();
+            }
+            assert_eq!(heard, [round, round + 100], "in their order");
+        }
+    }
+
+    /// A reply to a look waits for the units that have changed its key, and for no others.
+    #[test]
+    fn looks_wait_for_what_they_have_seen() {
+        let rig = Rig::new("looks");
+        let session = rig.epoch.register().unwrap();
+        session.enter();
+        let number = rig.end_unit();
+        // Nothing becomes durable while a session stays in its batch.
+        assert!(rig.log.seal(None).is_some(), "something is pending");
+        assert_eq!(rig.log.seal(Some(rig.log.seen(8 << 32))), None, "another key is durable");
+        let seal = rig.log.seal(Some(rig.log.seen(7))).unwrap();
+        assert_eq!((rig.log.seen(7), seal.epoch), (number, epoch_of(number)));
+        assert!(!rig.log.has_reached(seal));
+        session.leave();
+        rig.log.urge(seal);
+        while !rig.log.has_reached(seal) {
+            std::thread::yield_now();
+        }
+        assert_eq!(rig.log.seal(Some(rig.log.seen(7))), None);
+    }
+}
