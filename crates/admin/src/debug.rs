@@ -48,6 +48,18 @@ const EVICT_TIMEOUT: Duration = Duration::from_secs(5);
 const ANY: usize = usize::MAX;
 
 const SUBCOMMANDS: &[Subcommand] = &[
+    subcommand(
+        "AOF-FLUSH-SLEEP",
+        "<microseconds>",
+        "Has what is to be written to the log of writes wait for so long.",
+        1..=1,
+        |call| {
+            let delay_us = u64::try_from(number::integer(call.args.at(2))?).unwrap_or(0);
+            call.context.instance.persistence.log.set_delay_us(delay_us);
+            call.reply.ok();
+            Ok(())
+        },
+    ),
     subcommand("CHANGE-REPL-ID", "", "Gives the history of writes another name.", 0..=0, |call| {
         call.context.instance.change_replication_id();
         call.reply.ok();

@@ -143,30 +143,39 @@ impl LogEntry<'_> {
             Operation::Lost => (LOST, 0),
             Operation::Functions(_) => (FUNCTIONS, 0),
         };
-        out.push(operation | flags << 4);
-        push_number(out, self.contents);
+        let mut head = Few::default();
+        head.push(operation | flags << 4);
+        head.number(self.contents);
         if !matches!(self.operation, Operation::Database(_) | Operation::Lost | Operation::Functions(_)) {
-            push_bytes(out, self.key);
+            head.number(self.key.len() as u64);
+            head.put(out);
+            out.extend_from_slice(self.key);
         }
+        let bytes = |head: &mut Few, out: &mut Vec<u8>, bytes: &[u8]| {
+            head.number(bytes.len() as u64);
+            head.put(out);
+            out.extend_from_slice(bytes);
+        };
         match self.operation {
-            Operation::Set { kind, value: LogValue::Bytes(bytes) | LogValue::Image(bytes), attributes, .. } => {
-                out.push(kind);
-                attributes.encode(out);
-                push_bytes(out, bytes);
+            Operation::Set { kind, value: LogValue::Bytes(value) | LogValue::Image(value), attributes, .. } => {
+                head.push(kind);
+                attributes.encode(&mut head);
+                bytes(&mut head, out, value);
             }
-            Operation::Write { offset, bytes } => {
-                push_number(out, offset);
-                push_bytes(out, bytes);
+            Operation::Write { offset, bytes: written } => {
+                head.number(offset);
+                bytes(&mut head, out, written);
             }
-            Operation::Attributes(attributes) => attributes.encode(out),
-            Operation::Edit { kind, edits: bytes } | Operation::Expire { kind, elements: bytes } => {
-                out.push(kind);
-                push_bytes(out, bytes);
+            Operation::Attributes(attributes) => attributes.encode(&mut head),
+            Operation::Edit { kind, edits } | Operation::Expire { kind, elements: edits } => {
+                head.push(kind);
+                bytes(&mut head, out, edits);
             }
-            Operation::Database(database) => push_number(out, u64::from(database)),
-            Operation::Functions(texts) => push_bytes(out, texts),
+            Operation::Database(database) => head.number(u64::from(database)),
+            Operation::Functions(texts) => bytes(&mut head, out, texts),
             Operation::Remove(_) | Operation::Lost => {}
         }
+        head.put(out);
     }
 }
 
@@ -243,30 +252,50 @@ pub fn parts(mut image: &[u8]) -> impl Iterator<Item = Option<&[u8]>> {
 
 impl Attributes {
     #[inline]
-    fn encode(self, out: &mut Vec<u8>) {
+    fn encode(self, head: &mut Few) {
         let flags = u8::from(self.expiry_ms.is_some()) | u8::from(self.etag.is_some()) << 1 | u8::from(self.edited) << 2;
-        out.push(flags);
+        head.push(flags);
         if let Some(expiry_ms) = self.expiry_ms {
-            push_number(out, ((expiry_ms << 1) ^ (expiry_ms >> 63)).cast_unsigned());
+            head.number(((expiry_ms << 1) ^ (expiry_ms >> 63)).cast_unsigned());
         }
         if let Some(etag) = self.etag {
-            push_number(out, etag);
+            head.number(etag);
         }
     }
 }
 
-fn push_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
-    push_number(out, bytes.len() as u64);
-    out.extend_from_slice(bytes);
+/// Few bytes that are put together, so that what grows is looked at once for all of them.
+#[derive(Default)]
+struct Few {
+    bytes: [u8; FEW_BYTES],
+    len: usize,
 }
 
-#[inline]
-fn push_number(out: &mut Vec<u8>, mut number: u64) {
-    while number >= 0x80 {
-        out.push(number as u8 | 0x80);
-        number >>= 7;
+/// The most that stands between two runs of bytes: kind, attributes with two numbers, and a length.
+const FEW_BYTES: usize = 2 + 3 * VARINT_BYTES_MAX;
+
+impl Few {
+    #[inline]
+    fn push(&mut self, byte: u8) {
+        self.bytes[self.len] = byte;
+        self.len += 1;
     }
-    out.push(number as u8);
+
+    #[inline]
+    fn number(&mut self, mut number: u64) {
+        while number >= 0x80 {
+            self.push(number as u8 | 0x80);
+            number >>= 7;
+        }
+        self.push(number as u8);
+    }
+
+    /// Appends them to `out`, and begins anew.
+    #[inline]
+    fn put(&mut self, out: &mut Vec<u8>) {
+        out.extend_from_slice(&self.bytes[..self.len]);
+        self.len = 0;
+    }
 }
 
 /// Bytes that are taken from the front.

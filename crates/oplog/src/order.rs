@@ -68,8 +68,14 @@ impl Order {
     /// The caller holds the latches of the keys that it has changed, and is inside the memory epoch until it has published.
     pub fn take(&self, asked: Asked<'_>) -> u64 {
         let mut greatest = asked.after.max(self.databases.load(Ordering::Acquire));
-        let ask = |greatest: u64, hash: &u64| greatest.max(self.last(*hash));
-        greatest = step!(AskStripes, asked.changed.iter().chain(asked.used).fold(greatest, ask), else greatest);
+        step!(AskStripes, {
+            for hash in asked.changed {
+                greatest = greatest.max(self.last(*hash));
+            }
+            for hash in asked.used {
+                greatest = greatest.max(self.last(*hash));
+            }
+        });
         // Behind the stripes: what they have is of this epoch or an earlier one.
         let mut epoch = self.epoch.load(Ordering::Acquire);
         debug_assert!(epoch_of(greatest) <= epoch, "INV-ORDER-1: the epoch of a number had begun when it was taken");

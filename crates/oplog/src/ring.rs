@@ -180,20 +180,13 @@ impl Ring {
         let all = self.mapping.words();
         let position = all[PUBLISHED].load(Ordering::Relaxed);
         let words = HEAD_WORDS + entries.len().div_ceil(WORD);
-        let head = [head.number, u64::from(head.bytes) | u64::from(head.entries) << 32];
-        let (behind, before) = self.places(all, position, words);
-        match behind.split_first_chunk::<HEAD_WORDS>() {
-            // Nearly every unit lies in one piece.
-            Some((places, behind)) if before.is_empty() => {
-                places.iter().zip(head).for_each(|(place, word)| place.store(word, Ordering::Relaxed));
-                put(behind.iter(), entries);
-            }
-            _ => {
-                let mut places = behind.iter().chain(before);
-                head.into_iter().zip(&mut places).for_each(|(word, place)| place.store(word, Ordering::Relaxed));
-                put(places, entries);
-            }
-        }
+        let place = |position: u64| &all[BODY + (position as usize & (self.words - 1))];
+        place(position).store(head.number, Ordering::Relaxed);
+        place(position + 1).store(u64::from(head.bytes) | u64::from(head.entries) << 32, Ordering::Relaxed);
+        let (behind, before) = self.places(all, position + HEAD_WORDS as u64, words - HEAD_WORDS);
+        let (first, rest) = entries.split_at((behind.len() * WORD).min(entries.len()));
+        put(behind, first);
+        put(before, rest);
         all[PUBLISHED].store(position + words as u64, Ordering::Release);
         self.prefetch(all, position, words);
     }
@@ -208,7 +201,7 @@ impl Ring {
         }
     }
 
-    /// The places of so many words from a position on: those up to the end of the body, and those at its beginning.
+    /// The places of some words from a position on: those up to the end of the body, and those at its beginning.
     fn places<'w>(&self, all: &'w [AtomicU64], position: u64, words: usize) -> (&'w [AtomicU64], &'w [AtomicU64]) {
         let body = &all[BODY..BODY + self.words];
         let start = position as usize & (self.words - 1);
@@ -229,7 +222,7 @@ impl Ring {
         self.word(RELEASED).load(Ordering::Relaxed)
     }
 
-    /// As [`Ring::units`], from a position on, until `out` has so many bytes.
+    /// As [`Ring::units`], from a position on, until `out` has this many bytes.
     pub(crate) fn units_from(&self, mut position: u64, through: u64, bytes: usize, out: &mut Filled) -> Result<u64, NoRing> {
         let all = self.mapping.words();
         let published = all[PUBLISHED].load(Ordering::Acquire);
@@ -283,7 +276,7 @@ pub struct Filled {
 }
 
 impl Filled {
-    /// The bytes that follow, as many as asked for.
+    /// The bytes that follow.
     fn room(&mut self, bytes: usize) -> &mut [u8] {
         let end = self.len + bytes;
         if self.bytes.len() < end {
@@ -292,7 +285,7 @@ impl Filled {
         &mut self.bytes[self.len..end]
     }
 
-    /// So many of them were filled.
+    /// This many of them were filled.
     fn fill(&mut self, bytes: usize) {
         debug_assert!(self.len + bytes <= self.bytes.len(), "only what there was room for is filled");
         self.len += bytes;
@@ -314,12 +307,15 @@ impl std::ops::Deref for Filled {
 
 /// Stores bytes as words, the last one filled with zeroes.
 #[inline]
-fn put<'w>(places: impl Iterator<Item = &'w AtomicU64>, bytes: &[u8]) {
+fn put(places: &[AtomicU64], bytes: &[u8]) {
     let (whole, rest) = bytes.as_chunks::<WORD>();
-    let mut last = [0; WORD];
-    last[..rest.len()].copy_from_slice(rest);
-    let last = (!rest.is_empty()).then_some(&last);
-    places.zip(whole.iter().chain(last)).for_each(|(place, bytes)| place.store(u64::from_le_bytes(*bytes), Ordering::Relaxed));
+    debug_assert_eq!(places.len(), bytes.len().div_ceil(WORD), "INV-ORDER-1: a unit fills its places");
+    for (place, bytes) in places.iter().zip(whole) {
+        place.store(u64::from_le_bytes(*bytes), Ordering::Relaxed);
+    }
+    if let Some(place) = places.get(whole.len()) {
+        place.store(rest.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte)), Ordering::Relaxed);
+    }
 }
 
 #[cfg(all(test, not(loom)))]

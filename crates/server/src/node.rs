@@ -237,6 +237,11 @@ impl Drop for Node {
 /// What is to be loaded: commands are refused from now on until it is.
 fn find_data(instance: &Instance, directory: &Path) -> io::Result<Data> {
     let settings = &instance.config.snapshot().settings;
+    match almandine_recovery::save::remove_stale(directory) {
+        Ok(0) => {}
+        Ok(removed) => tracing::info!("Removed {removed} snapshots that an earlier process has not finished"),
+        Err(error) => tracing::warn!("Unfinished snapshots of earlier processes stay: {error}"),
+    }
     let path = directory.join(&settings.persistence.snapshot_file);
     if settings.persistence.append_only {
         let found = operation_log::find(settings, directory, path)?;

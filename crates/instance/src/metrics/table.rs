@@ -406,7 +406,8 @@ metrics! {
     Storage Text storage_object_last_error: "What the last of these said" = |r| Text(r.instance.gauges.objects.last_error());
     Storage Counter oplog_units: "Units of work in the log of writes since the start; this and the next three while there is one" =
         |r| of_log(r, |log| log.units);
-    Storage Counter oplog_payload_bytes: "Bytes of them, without heads of groups and padding" = |r| of_log(r, |log| log.payload_bytes);
+    Storage Counter oplog_payload_bytes: "Bytes of them, without heads of groups and padding" =
+        |r| of_log(r, |log| log.payload_bytes);
     Storage Counter oplog_groups: "Groups in which they were written" = |r| of_log(r, |log| log.groups);
     Storage Counter oplog_syncs: "Syncs" = |r| of_log(r, |log| log.syncs);
     Storage Gauge log_memory_limit_bytes: "Bytes of log pages that maxmemory leaves, with a device" =

@@ -70,8 +70,8 @@ impl OperationLog {
         self.running.get().map_or(0, |running| running.order.seen(hash))
     }
 
-    /// What replies have to wait for; nothing, where they may leave. They answer all that was done and seen until now, or, where it is
-    /// known, what has seen no unit of work with a greater number than `seen`.
+    /// What replies have to wait for; nothing, where they may leave. They answer all that was done and seen until now, or, where
+    /// that is known, what has seen no unit of work with a greater number than `seen`.
     ///
     /// With `always` that is that it is durable; where rings end with the process, or a unit had no room in them, that it is in the
     /// files. Of a log that is broken nothing is to be waited for: what could not be logged was refused.
@@ -129,6 +129,13 @@ impl OperationLog {
     pub fn set_mode(&self, mode: SyncMode) {
         if let Some(Running { progress, .. }) = self.running.get() {
             progress.set_mode(mode);
+        }
+    }
+
+    /// Has what could be written wait for so long: for proofs.
+    pub fn set_delay_us(&self, delay_us: u64) {
+        if let Some(Running { progress, .. }) = self.running.get() {
+            progress.set_delay_ns(delay_us.saturating_mul(1000));
         }
     }
 

@@ -43,6 +43,8 @@ pub struct LogProgress {
     wanted: AtomicU64,
     mode: AtomicU8,
     state: AtomicU8,
+    /// How long what could be written waits, for proofs.
+    delay_ns: AtomicU64,
     figures: Mutex<LogFigures>,
     pub(super) waker: Waker,
     /// A thread has found no room in its ring.
@@ -107,6 +109,16 @@ impl LogProgress {
     pub fn set_mode(&self, mode: SyncMode) {
         self.mode.store(mode as u8, Ordering::Release);
         self.wake();
+    }
+
+    /// Has what could be written, but for what is ordered, wait for so long: for proofs of what is heard meanwhile.
+    pub fn set_delay_ns(&self, delay_ns: u64) {
+        self.delay_ns.store(delay_ns, Ordering::Release);
+        self.wake();
+    }
+
+    pub(super) fn delay_ns(&self) -> u64 {
+        self.delay_ns.load(Ordering::Acquire)
     }
 
     /// When it syncs.

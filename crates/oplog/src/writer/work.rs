@@ -48,6 +48,8 @@ pub(super) struct Work {
     is_sealed: bool,
     /// How often it has tried to go on after a failure.
     tries: u32,
+    /// Since when something could be written; 0: nothing could.
+    ready_ns: u64,
 }
 
 impl Work {
@@ -78,6 +80,7 @@ impl Work {
             synced_ns: now,
             is_sealed: true,
             tries: 0,
+            ready_ns: 0,
         }
     }
 
@@ -118,6 +121,9 @@ impl Work {
         }
         self.look();
         let has_room = self.has_room(pending);
+        if self.is_delayed(now) {
+            return Ok(());
+        }
         if self.closed > self.written && has_room && (self.is_greedy() || is_second || is_much) {
             self.write(mode == SyncMode::Always || mode == SyncMode::EverySecond && is_second)?;
         } else if mode != SyncMode::Never && is_second && self.durable < self.written {
@@ -136,6 +142,23 @@ impl Work {
             self.is_sealed = true;
         }
         Ok(())
+    }
+
+    /// Whether what could be written or synced waits, see [`LogProgress::set_delay_ns`].
+    fn is_delayed(&mut self, now: u64) -> bool {
+        let delay_ns = self.progress.delay_ns();
+        if delay_ns == 0 || self.durable == self.closed {
+            self.ready_ns = 0;
+            return false;
+        }
+        if self.ready_ns == 0 {
+            self.ready_ns = now;
+        }
+        let is_over = now - self.ready_ns >= delay_ns;
+        if is_over {
+            self.ready_ns = 0;
+        }
+        !is_over
     }
 
     fn raise(&mut self, now: u64) {

@@ -8,10 +8,12 @@
 
 mod error;
 mod options;
+mod stale;
 pub mod value;
 
 pub use error::SaveError;
 pub use options::{SaveOptions, SaveProgress, Saved};
+pub use stale::remove_stale;
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -39,7 +41,7 @@ pub struct SnapshotFile {
 #[must_use]
 pub fn temporary(path: &Path) -> PathBuf {
     let directory = path.parent().filter(|directory| !directory.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    directory.join(format!("temp-{}.rdb", process::id()))
+    stale::temporary_of(directory, process::id())
 }
 
 impl SnapshotFile {

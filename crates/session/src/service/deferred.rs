@@ -38,10 +38,13 @@ impl Deferred {
     #[inline]
     pub(crate) fn take(&mut self, message: Message, context: &Context) -> Arrival {
         let log = &context.instance.persistence.log;
-        if !log.is_on() || !matches!(message, Message::Publish(_) | Message::Invalidate { .. }) {
-            return Arrival::Goes(message);
-        }
-        self.take_told(message, log)
+        let is_told = matches!(message, Message::Publish(_) | Message::Invalidate { .. });
+        if is_told && (log.is_on() || self.is_any()) { self.take_told(message, log) } else { Arrival::Goes(message) }
+    }
+
+    /// Whether messages wait.
+    fn is_any(&self) -> bool {
+        !self.unnumbered.is_empty() || !self.numbered.is_empty()
     }
 
     #[cold]

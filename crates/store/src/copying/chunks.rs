@@ -57,13 +57,15 @@ impl Chunks {
     /// Takes chunks back.
     pub(super) fn give_back(&self, chunks: Vec<Chunk>) {
         let mut state = self.state();
-        self.used.fetch_sub(chunks.len() as u64, Ordering::Relaxed);
+        let before = self.used.fetch_sub(chunks.len() as u64, Ordering::Relaxed);
+        debug_assert!(before >= chunks.len() as u64, "INV-COPY-1: what is given back was taken");
         state.free.extend(chunks);
     }
 
     /// Gives the memory to the system, if no chunk is held.
     pub(super) fn release(&self) {
         let mut state = self.state();
+        debug_assert!(state.free.len() <= state.made as usize, "INV-COPY-1: a chunk is free once");
         if state.free.len() == state.made as usize && state.made > 0 {
             self.memory.release(0, state.made as usize * CHUNK_BYTES);
             *state = State::default();
@@ -72,6 +74,7 @@ impl Chunks {
 
     /// The bytes of a chunk.
     pub(super) fn bytes_of<'c>(&'c self, chunk: &'c Chunk) -> &'c [u8] {
+        debug_assert!((chunk.0 as usize) < self.memory.bytes() / CHUNK_BYTES, "INV-COPY-1: a chunk is of this memory");
         // SAFETY: the chunk lies in the reservation, which is initialized memory; its one holder lends it shared.
         unsafe { std::slice::from_raw_parts(self.start(chunk), CHUNK_BYTES) }
     }
@@ -79,6 +82,7 @@ impl Chunks {
     /// The bytes of a chunk, to be written.
     #[expect(clippy::mut_from_ref, reason = "the chunk is what is borrowed, and it has one holder")]
     pub(super) fn bytes_of_mut<'c>(&'c self, chunk: &'c mut Chunk) -> &'c mut [u8] {
+        debug_assert!((chunk.0 as usize) < self.memory.bytes() / CHUNK_BYTES, "INV-COPY-1: a chunk is of this memory");
         // SAFETY: as above; its one holder lends it exclusively, and no two chunks have a number.
         unsafe { std::slice::from_raw_parts_mut(self.start(chunk), CHUNK_BYTES) }
     }

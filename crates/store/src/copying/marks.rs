@@ -1,7 +1,7 @@
 //! Which keys were saved for a copy: a table of marks, open to all sessions at once.
 //!
-//! A mark is a hash of the key that is independent of the one which places it; no two keys that could meet in one place have equal
-//! marks but with a chance of one in 2^63. A key is marked under the exclusive latch of its bucket, so that no two sessions mark one
+//! A mark is a hash of the key that is independent of the one which places it; two keys that could meet in one place have equal
+//! marks with a chance of one in 2^63. A key is marked under the exclusive latch of its bucket, so that no two sessions mark one
 //! key; and looked up under a latch of that bucket, behind what it was marked under. Places are taken and never left while a copy
 //! lasts: what a look passed when it took a place, a later look passes too.
 //!
@@ -39,19 +39,22 @@ impl Marks {
         let reserved = (physical_bytes / 4 / WORD as u64).clamp(PLACES_MIN, PLACES_MAX);
         let memory = Reservation::new(reserved as usize * WORD)?;
         let reserved = (memory.bytes() / WORD) as u64;
+        debug_assert!(reserved >= PLACES_MIN, "INV-COPY-1: the table has the fewest places that a copy takes");
         let (places, is_any, beyond) = (AtomicU64::new(PLACES_MIN), AtomicBool::new(false), Mutex::default());
         Ok(Self { memory, reserved, places, is_any, beyond })
     }
 
-    /// Begins with none, for about so many keys. All sessions are kept out.
+    /// Begins with none, for about this many keys. All sessions are kept out.
     pub(super) fn begin(&self, keys: u64) {
         self.clear();
+        debug_assert!(!self.is_any(), "INV-COPY-1: a copy begins without marks");
         // Half of the places are left when all keys are marked, and some new ones.
         self.places.store((keys / 2 * 3).clamp(PLACES_MIN, self.reserved), Ordering::Relaxed);
     }
 
     /// Forgets all of them. What a session marks meanwhile may stay until the next copy begins.
     pub(super) fn clear(&self) {
+        debug_assert!(self.places.load(Ordering::Relaxed) <= self.reserved, "INV-COPY-1: the marks of a copy are in the table");
         let bytes = (self.places.load(Ordering::Relaxed) as usize * WORD).next_multiple_of(4096);
         self.memory.release(0, bytes.min(self.memory.bytes()));
         self.is_any.store(false, Ordering::Relaxed);
@@ -72,6 +75,7 @@ impl Marks {
     /// Marks a key; false: it is marked. Its bucket is latched exclusively.
     pub(super) fn mark(&self, hash: u64, mark: u64) -> bool {
         let mark = mark | 1;
+        debug_assert_ne!(mark, 0, "INV-COPY-1: a place that is taken does not look free");
         let mut at = self.first(hash);
         for _ in 0..PROBES {
             let place = self.place(at);
@@ -99,6 +103,7 @@ impl Marks {
     /// Whether a key is marked. Its bucket is latched.
     pub(super) fn has(&self, hash: u64, mark: u64) -> bool {
         let mark = mark | 1;
+        debug_assert_ne!(mark, 0, "INV-COPY-1: a place that is free does not look taken");
         let mut at = self.first(hash);
         for _ in 0..PROBES {
             match self.place(at).load(Ordering::Relaxed) {
@@ -119,18 +124,20 @@ impl Marks {
     #[inline]
     fn first(&self, hash: u64) -> u64 {
         let places = self.places.load(Ordering::Relaxed);
+        debug_assert!(places >= PLACES_MIN, "INV-COPY-1: there are places before a key is marked");
         ((u128::from(hash.reverse_bits()) * u128::from(places)) >> u64::BITS) as u64
     }
 
     fn next(&self, at: u64) -> u64 {
+        debug_assert!(at < self.places.load(Ordering::Relaxed), "INV-COPY-1: the places of a copy stay as many");
         if at + 1 < self.places.load(Ordering::Relaxed) { at + 1 } else { 0 }
     }
 
     #[inline]
     fn place(&self, at: u64) -> &AtomicU64 {
         debug_assert!(at < self.reserved, "INV-COPY-1: a mark has a place of the table");
-        // SAFETY: the reservation is zeroed memory of `reserved` words, zero is a valid word, and all access to it is atomic; places
-        // are below `places`, which is no more than `reserved`. Memory that is given back reads as zeroes.
+        // SAFETY: the reservation is zeroed memory of `reserved` words, zero is a valid word, and all access to it is atomic;
+        // places are below `places`, which is no more than `reserved`. Memory that is given back reads as zeroes.
         unsafe { &*self.memory.base().as_ptr().cast::<AtomicU64>().add(at as usize) }
     }
 }

@@ -95,6 +95,7 @@ impl Head {
 
     #[inline]
     fn flag(&mut self, flag: u8, words: &[u64]) {
+        debug_assert_eq!(self.bytes[0] & flag, 0, "INV-COPY-1: a flag is said once");
         self.bytes[0] |= flag;
         for word in words {
             self.bytes[self.len..self.len + 8].copy_from_slice(&word.to_ne_bytes());
@@ -132,6 +133,7 @@ pub(super) fn encode(
     if (beside.sequence, beside.generation) != (0, 0) {
         head.flag(HAS_NUMBERS, &[beside.sequence, beside.generation]);
     }
+    debug_assert!(head.len <= HEAD_BYTES_MAX, "INV-COPY-1: a head has its room");
     put(&head.bytes[..head.len]);
     put(key);
     put(value);
@@ -195,10 +197,12 @@ impl Records {
         let shared = encode(namespace, key, (record, header), beside, |bytes| self.bytes.extend_from_slice(bytes));
         self.shared.extend(shared.map(|(value, _)| value));
         self.len += 1;
+        debug_assert!(self.shared.len() <= self.len, "INV-COPY-1: a copy has one value");
     }
 
     /// Behind the last one.
     pub(crate) fn end(&self) -> RecordsEnd {
+        debug_assert!(self.bytes.len() >= self.len * HEAD_BYTES, "INV-COPY-1: a copy has its bytes");
         RecordsEnd { bytes: self.bytes.len(), shared: self.shared.len(), len: self.len }
     }
 
@@ -212,10 +216,11 @@ impl Records {
 
     /// Takes over bytes of copies; [`Records::extend_with`] follows when they are whole.
     pub(super) fn extend(&mut self, bytes: &[u8]) {
+        debug_assert!(bytes.len() <= super::chunks::CHUNK_BYTES, "INV-COPY-1: what was saved comes by chunks");
         self.bytes.extend_from_slice(bytes);
     }
 
-    /// Takes over the large values of so many copies whose bytes it has.
+    /// Takes over the large values of this many copies whose bytes it has.
     pub(super) fn extend_with(&mut self, len: usize, shared: Vec<SharedValue>) {
         debug_assert!(shared.len() <= len, "INV-COPY-1: a copy has one value");
         self.shared.extend(shared);

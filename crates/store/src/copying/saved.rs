@@ -53,6 +53,7 @@ impl Part {
                 let count = room.len().min(bytes.len());
                 room[..count].copy_from_slice(&bytes[..count]);
                 self.filled += count;
+                debug_assert!(self.filled <= CHUNK_BYTES, "INV-COPY-1: a copy lies in its chunks");
                 bytes = &bytes[count..];
             }
             if bytes.is_empty() {
@@ -67,6 +68,7 @@ impl Part {
 impl Saved {
     /// For this many threads.
     pub(super) fn new(threads: usize) -> io::Result<Self> {
+        debug_assert_ne!(threads, 0, "INV-COPY-1: a thread that saves has parts");
         let physical = memory::physical_bytes();
         let threads = (0..threads).map(|_| OnceLock::new()).collect();
         Ok(Self { marks: Marks::new(physical)?, chunks: Chunks::new(physical)?, threads, held: AtomicU64::new(0) })
@@ -75,6 +77,7 @@ impl Saved {
     /// Begins with nothing, for a copy of about this many keys. All sessions are kept out.
     pub(super) fn begin(&self, keys: u64) {
         self.clear();
+        debug_assert_eq!(self.bytes(), 0, "INV-COPY-1: a copy begins with nothing");
         self.marks.begin(keys);
     }
 
@@ -101,14 +104,15 @@ impl Saved {
         self.marks.prefetch(hash);
     }
 
-    /// Saves what a key has, or that it has nothing, unless it was saved before. Its bucket is latched exclusively; `mark` is a hash
-    /// of the key that its own does not tell. True when more memory is used than before.
+    /// Saves what a key has, or that it has nothing, unless it was saved before. Its bucket is latched exclusively; `mark` is a
+    /// hash of the key that its own does not tell. True when more memory is used than before.
     pub(super) fn save(&self, thread: usize, key: &Key<'_>, mark: u64, found: Option<(Record, Header, u64)>) -> bool {
         debug_assert_ne!(key.namespace, 0, "INV-NS-1: zero names no namespace");
         if !self.marks.mark(key.hash, mark) {
             return false;
         }
         let mut parts = self.parts(thread);
+        debug_assert_eq!(parts.0.len(), PARTS, "INV-COPY-1: the parts are the whole of the order");
         let part = &mut parts.0[part_of(key.hash)];
         let (chunks, held) = (part.chunks.len(), part.held);
         part.len += 1;
@@ -151,6 +155,7 @@ impl Saved {
             let taken = std::mem::take(&mut thread.lock().unwrap_or_else(PoisonError::into_inner).0[part]);
             let Part { chunks, filled, len, shared, held } = taken;
             self.held.fetch_sub(held, Ordering::Relaxed);
+            debug_assert!(filled <= CHUNK_BYTES && (len > 0) == !chunks.is_empty(), "INV-COPY-1: a copy has bytes");
             let last = chunks.len().saturating_sub(1);
             for (number, chunk) in chunks.iter().enumerate() {
                 let bytes = if number == last { filled } else { CHUNK_BYTES };

@@ -174,6 +174,7 @@ impl Shared {
     /// Appends that a key has a value which lies in its record: what nearly all writes are.
     #[inline]
     fn log_small(&self, local: &mut ThreadState, wanted: u32, key: &Key<'_>, (view, bytes): (&View<'_>, &[u8]), made: bool) {
+        debug_assert_ne!(wanted & ORDERED, 0, "INV-ORDER-1: a unit is open while it is ordered");
         let unit = &mut local.notes.unit;
         unit.note(key.hash);
         if wanted & LOG != 0 {
