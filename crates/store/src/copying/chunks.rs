@@ -80,7 +80,6 @@ impl Chunks {
     }
 
     /// The bytes of a chunk, to be written.
-    #[expect(clippy::mut_from_ref, reason = "the chunk is what is borrowed, and it has one holder")]
     pub(super) fn bytes_of_mut<'c>(&'c self, chunk: &'c mut Chunk) -> &'c mut [u8] {
         debug_assert!((chunk.0 as usize) < self.memory.bytes() / CHUNK_BYTES, "INV-COPY-1: a chunk is of this memory");
         // SAFETY: as above; its one holder lends it exclusively, and no two chunks have a number.
