@@ -41,6 +41,7 @@ fn errors_name_variables_and_lines() {
             "local u = {} ; (function() return u + 1 end)()",
             "error: p:1: attempt to perform arithmetic on upvalue 'u' (a table value)",
         ),
+        ("local m = {} return (m or 1) + 1", "error: p:1: attempt to perform arithmetic on a table value"),
         ("return 1 < 'x'", "error: p:1: attempt to compare number with string"),
         ("return {} .. 'x'", "error: p:1: attempt to concatenate a table value"),
         ("return #5", "error: p:1: attempt to get length of a number value"),

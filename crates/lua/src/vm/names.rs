@@ -35,7 +35,8 @@ fn last_setter(proto: &Proto, register: u8, before: usize) -> Option<usize> {
     let (mut pc, mut last) = (0, None);
     while pc < before {
         let instruction = proto.code[pc];
-        if instruction.sets(register) {
+        // PUC's search takes a test for a change: what was tested has no name.
+        if instruction.sets(register) || matches!(instruction, Instruction::Test { a, .. } if a == register) {
             last = Some(pc);
         }
         pc = match instruction.target() {

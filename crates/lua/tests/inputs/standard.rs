@@ -493,7 +493,6 @@ pub(crate) fn globals(choices: &mut Choices) -> String {
                 "setmetatable",
                 "loadstring",
                 "xpcall",
-                "load",
                 "collectgarbage",
                 "coroutine.wrap",
                 "coroutine.create",
