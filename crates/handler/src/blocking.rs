@@ -11,6 +11,7 @@ use std::cell::Cell;
 use std::ops::Range;
 use std::sync::Arc;
 
+use almandine_instance::LogSeal;
 use almandine_keyspace::{Awaited, Kind, Waiter};
 use almandine_resp::{ArgsBuf, Reply};
 
@@ -39,6 +40,17 @@ pub struct Block {
     pub at_once: Unanswered,
     /// The arguments to run it again with, if not those that it has.
     pub rewritten: Option<ArgsBuf>,
+    /// What it waits for of the operation log.
+    pub log: Option<LogWait>,
+}
+
+/// What a command waits for of the operation log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LogWait {
+    /// What the log has to reach.
+    pub seal: LogSeal,
+    /// Whether that is all that the command waits for.
+    pub ends: bool,
 }
 
 impl Block {
@@ -47,7 +59,7 @@ impl Block {
     pub fn on(kind: Kind, keys: Range<usize>, timeout_ms: Option<u64>) -> Self {
         let awaited = Awaited { kind, or_gone: false };
         let unanswered = Unanswered::NullArray;
-        Self { keys, awaited, other: None, timeout_ms, again_ms: None, unanswered, at_once: unanswered, rewritten: None }
+        Self { keys, awaited, other: None, timeout_ms, again_ms: None, unanswered, at_once: unanswered, rewritten: None, log: None }
     }
 
     /// Waits until its time is up.
@@ -68,6 +80,8 @@ pub enum Unanswered {
     Zero,
     /// Two zeroes.
     TwoZeroes,
+    /// One and zero.
+    OneAndZero,
 }
 
 impl Unanswered {
@@ -77,9 +91,9 @@ impl Unanswered {
             Self::Null => reply.null(),
             Self::NullArray => reply.null_array(),
             Self::Zero => reply.integer(0),
-            Self::TwoZeroes => {
+            Self::TwoZeroes | Self::OneAndZero => {
                 reply.array(2);
-                reply.integer(0);
+                reply.integer(i64::from(self == Self::OneAndZero));
                 reply.integer(0);
             }
         }
@@ -95,6 +109,8 @@ pub struct Waiting {
     pub timeout_ms: Option<u64>,
     /// See [`Block::unanswered`].
     pub unanswered: Unanswered,
+    /// See [`Block::log`]; none once it is reached.
+    pub log: Option<LogWait>,
 }
 
 /// A client as one that waits.

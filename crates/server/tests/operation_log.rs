@@ -163,3 +163,50 @@ fn without_a_log_nothing_is_told_of_it() {
     assert_eq!(info(&mut client, "aof_current_size"), None);
     assert!(!server.directory().join("appendonlydir").exists());
 }
+
+/// WAITAOF is answered when what was done before is durable, at once where a client cannot wait, and without it when its time is up.
+#[test]
+fn a_client_waits_until_what_it_did_is_durable() {
+    let confirmed = |local: i64| Value::Array(vec![Value::Integer(local), Value::Integer(0)]);
+    let server = start(&["--appendfsync", "everysec"]);
+    let mut client = server.client();
+    assert_eq!(client.line("WAITAOF 0 0 0"), confirmed(1), "nothing was written");
+    for round in 0..3 {
+        let replies = client.pipeline(&[vec!["INCR", "count"], vec!["WAITAOF", "1", "0", "0"], vec!["INCR", "count"]]).unwrap();
+        assert_eq!(replies, [Value::Integer(2 * round + 1), confirmed(1), Value::Integer(2 * round + 2)]);
+        assert_eq!(info(&mut client, "aof_pending_bio_fsync").as_deref(), Some("0"));
+    }
+    assert_eq!(client.line("WAITAOF 1 0 0"), confirmed(1));
+    assert_eq!(client.line("WAITAOF 1 1 50"), confirmed(1), "no replica confirms anything");
+    assert_eq!(client.line("CONFIG SET appendfsync no"), Value::ok());
+    assert_eq!(client.line("INCR count"), Value::Integer(7));
+    assert_eq!(client.line("WAITAOF 1 0 50"), confirmed(0), "nothing is synced");
+    client.line("MULTI");
+    client.line("INCR count");
+    client.line("WAITAOF 1 0 0");
+    assert_eq!(client.line("EXEC"), Value::Array(vec![Value::Integer(8), confirmed(0)]));
+    let mut waiting = server.client();
+    waiting.send(&[["WAITAOF", "1", "0", "0"]]).unwrap();
+    let blocked = |client: &mut Client| {
+        let Value::Bulk(text) = client.line("INFO clients") else { panic!("no INFO") };
+        String::from_utf8(text).unwrap().contains("blocked_clients:1\r\n")
+    };
+    while !blocked(&mut client) {}
+    assert_eq!(client.line("CONFIG SET appendfsync everysec"), Value::ok());
+    assert_eq!(waiting.receive().unwrap(), confirmed(1), "the mode counts that there is then");
+    assert_eq!(client.line("CONFIG SET appendfsync always"), Value::ok());
+    assert_eq!(client.line("INCR count"), Value::Integer(9));
+    assert_eq!(client.line("WAITAOF 1 0 0"), confirmed(1));
+    for wrong in ["WAITAOF 2 0 0", "WAITAOF -1 0 0", "WAITAOF 1 -1 0", "WAITAOF 1 0 -1", "WAITAOF 1 0"] {
+        error(&client.line(wrong));
+    }
+    // The connection goes while it waits.
+    client.line("CONFIG SET appendfsync no");
+    client.line("INCR count");
+    waiting.send(&[["WAITAOF", "1", "0", "0"]]).unwrap();
+    while !blocked(&mut client) {}
+    drop(waiting);
+    while blocked(&mut client) {}
+    client.line("CONFIG SET appendfsync everysec");
+    assert_eq!(client.line("WAITAOF 1 0 0"), confirmed(1));
+}

@@ -1,8 +1,8 @@
-//! WAIT and WAITAOF: how many replicas have confirmed what was written. There are no replicas yet, so none
-//! has, and none will: a client that waits for one waits until the time is up.
+//! WAIT and WAITAOF: how many replicas have confirmed what was written, and whether it is durable here. There are no replicas
+//! yet, so none has, and none will: a client that waits for one waits until the time is up.
 
 use almandine_command_spec::{Arg, Category, CommandSpec, Traits};
-use almandine_handler::blocking::{Block, Unanswered, timeout_in_milliseconds};
+use almandine_handler::blocking::{Block, LogWait, Unanswered, timeout_in_milliseconds};
 use almandine_handler::{Command, CommandError, Handler, Outcome, ReadCall, errors, number};
 
 const CATEGORIES: &[Category] = &[Category::Connection];
@@ -25,15 +25,10 @@ pub(super) const WAIT: Command = Command {
 fn wait(call: &mut ReadCall<'_>) -> Outcome {
     let replicas = number::integer(call.args.at(1))?;
     let timeout_ms = timeout_in_milliseconds(call.args.at(2))?;
-    answer(call, replicas > 0, timeout_ms, Unanswered::Zero)
-}
-
-/// Answers that no replica has confirmed anything; at once, unless the client waits for one.
-fn answer(call: &mut ReadCall<'_>, waits: bool, timeout_ms: Option<u64>, nobody: Unanswered) -> Outcome {
-    if waits {
-        return call.block(Block::until_time(timeout_ms, nobody));
+    if replicas > 0 {
+        return call.block(Block::until_time(timeout_ms, Unanswered::Zero));
     }
-    nobody.write(&mut call.reply);
+    call.reply.integer(0);
     Ok(())
 }
 
@@ -57,11 +52,20 @@ fn waitaof(call: &mut ReadCall<'_>) -> Outcome {
         return Err(CommandError::NotPositive.into());
     }
     let timeout_ms = timeout_in_milliseconds(call.args.at(3))?;
-    if local != 0 && call.context.instance.persistence.log.is_on() {
-        return Err(errors::not_supported_yet("WAITAOF", "with 'appendfsync always' replies wait for the log by themselves").into());
-    }
-    if local != 0 {
+    let log = &call.context.instance.persistence.log;
+    if local != 0 && !log.is_on() {
         return Err(errors::generic::WAIT_WITHOUT_APPEND_ONLY.into());
     }
-    answer(call, replicas > 0, timeout_ms, Unanswered::TwoZeroes)
+    let seal = log.unconfirmed();
+    let confirmed = if log.is_on() && seal.is_none() { Unanswered::OneAndZero } else { Unanswered::TwoZeroes };
+    let seal = seal.filter(|_| local != 0);
+    if seal.is_none() && replicas == 0 {
+        confirmed.write(&mut call.reply);
+        return Ok(());
+    }
+    if let Some(seal) = seal {
+        log.ask(seal);
+    }
+    let log = seal.map(|seal| LogWait { seal, ends: replicas == 0 });
+    call.block(Block { log, ..Block::until_time(timeout_ms, confirmed) })
 }

@@ -105,6 +105,24 @@ impl OperationLog {
         waits.then_some(LogSeal { epoch, durable })
     }
 
+    /// What has to be reached until all that was done is durable, whatever the mode; nothing where it is.
+    #[must_use]
+    pub fn unconfirmed(&self) -> Option<LogSeal> {
+        let Running { progress, rings, order } = self.running.get()?;
+        let seal = LogSeal { epoch: order.epoch(), durable: true };
+        let is_settled = !rings.has_pending() && progress.durable_epoch() == progress.written_epoch();
+        (!is_settled && !self.has_reached(seal)).then_some(seal)
+    }
+
+    /// A client asks for a seal to be reached. Where nothing is synced it is not sooner for that.
+    pub fn ask(&self, seal: LogSeal) {
+        if let Some(Running { progress, .. }) = self.running.get()
+            && progress.mode() != SyncMode::Never
+        {
+            progress.want(seal.epoch);
+        }
+    }
+
     /// Something waits for a seal.
     pub fn urge(&self, seal: LogSeal) {
         let Some(Running { progress, .. }) = self.running.get() else { return };

@@ -61,7 +61,7 @@ pub(crate) fn wait(
         client.blocking.again_ms.set(block.again_ms);
         return None;
     }
-    let &mut Block { keys: ref places, awaited, other, timeout_ms, again_ms, unanswered, ref mut rewritten, .. } = block;
+    let &mut Block { keys: ref places, awaited, other, timeout_ms, again_ms, unanswered, ref mut rewritten, log, .. } = block;
     let names = WaiterKeys::new(places.clone().map(|place| args.at(place)), other.map(|place| args.at(place)));
     let args = rewritten.take().unwrap_or_else(|| args.into());
     let request = Request {
@@ -73,7 +73,7 @@ pub(crate) fn wait(
         again_ms: AtomicI64::new(again_ms.unwrap_or(NEVER)),
     };
     let waiter = keys.plan().wait(names, awaited, Box::new(request));
-    Some(Box::new(Waiting { waiter, timeout_ms, unanswered }))
+    Some(Box::new(Waiting { waiter, timeout_ms, unanswered, log }))
 }
 
 /// A command was run with a ready key for one that waits, and has found nothing. Its worker hears of it if there may be

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use almandine_base::Output;
 use almandine_base::points::{Witness, witness};
-use almandine_handler::blocking::Waiting;
+use almandine_handler::blocking::{Unanswered, Waiting};
 use almandine_handler::{CommandError, ReplyMode};
 use almandine_instance::statistics::CommandCounters;
 use almandine_instance::{Unblock, UnblockAnswer};
@@ -61,6 +61,9 @@ impl WorkerService {
             let deadline_ms = (clock::monotonic_ns() / 1_000_000 + 1).saturating_add(timeout_ms);
             self.deadlines.move_to(&mut connection.deadline_ms, Some(deadline_ms), connection.id);
             blocked.1.add(1);
+        }
+        if let Some(log) = waiting.log {
+            self.unconfirmed.push((log.seal, connection.id));
         }
         connection.client.shared.blocked.set(Some(waiting.waiter.clone()));
         self.await_time(connection);
@@ -153,6 +156,31 @@ impl WorkerService {
                 // The message is on its way.
                 EndOfWait::Before => {}
             }
+        }
+    }
+
+    /// More of the operation log is durable: some wait for that.
+    pub(crate) fn confirm(&mut self, control: &mut dyn Control<Connection>) {
+        let reached = {
+            let log = &self.worker.runner.context.instance.persistence.log;
+            self.unconfirmed.extract_if(.., |(seal, _)| log.has_reached(*seal)).collect::<Vec<_>>()
+        };
+        for (seal, id) in reached {
+            let Some((connection, out)) = control.connection(id) else { continue };
+            let Some(waiting) = &mut connection.client.blocking.waiting else { continue };
+            // It may wait for something else by now.
+            let Some(log) = waiting.log.take_if(|log| log.seal == seal) else { continue };
+            waiting.unanswered = Unanswered::OneAndZero;
+            if !log.ends || waiting.waiter.end() != EndOfWait::Now {
+                continue;
+            }
+            let Some(waiting) = self.end_waiting(connection) else { continue };
+            self.leave_queues(&waiting.waiter);
+            self.answer(connection, &waiting, &UnblockAnswer::TimedOut, out);
+            control.resume(id);
+        }
+        if let Some((seal, _)) = self.unconfirmed.first() {
+            self.worker.runner.context.instance.persistence.log.ask(*seal);
         }
     }
 

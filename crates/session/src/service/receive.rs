@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use almandine_base::limits::BATCH_COMMANDS_MAX;
 use almandine_base::{Output, step};
 use almandine_handler::{Access, Client, Kept, Table, pubsub, tracking};
-use almandine_instance::{ClientOrigin, Instance, Message};
+use almandine_instance::{ClientOrigin, Instance, LogSeal, Message};
 use almandine_io::clock;
 use almandine_io::socket::Address;
 use almandine_io::storage::{ReadDone, ReadRequest};
@@ -53,6 +53,8 @@ pub struct WorkerService {
     /// Connections that wait for the operation log.
     pub(crate) parked: Parked,
     pub(crate) deferred: Deferred,
+    /// Connections whose command waits until what was done is durable, and for what.
+    pub(crate) unconfirmed: Vec<(LogSeal, ConnectionId)>,
 }
 
 impl WorkerService {
@@ -72,6 +74,7 @@ impl WorkerService {
             looks: Deadlines::default(),
             parked: Parked::default(),
             deferred: Deferred::default(),
+            unconfirmed: Vec::new(),
         };
         sessions.reconfigure();
         sessions
@@ -273,6 +276,9 @@ impl WorkerService {
             Message::LogAdvanced => {
                 self.parked.go_on(&self.worker.runner.context, control);
                 self.deliver_deferred(control);
+                if !self.unconfirmed.is_empty() {
+                    self.confirm(control);
+                }
             }
             Message::LogBroken => {
                 self.parked.close(control);

@@ -99,13 +99,26 @@ fn fill(suite: &Path, tree: &Path, program: &Path, flags: &[&str]) -> std::io::R
     for name in ["tests", "utils", "redis.conf", "sentinel.conf"] {
         Command::new("cp").arg("-a").arg(suite.join(name)).arg(tree).status()?;
     }
-    for name in ["redis-cli", "redis-benchmark"] {
+    for name in ["redis-cli", "redis-benchmark", "redis-check-aof", "redis-check-rdb"] {
         symlink(Path::new("/usr/bin").join(name), programs.join(name))?;
     }
     let starter = programs.join("redis-server");
     fs::write(&starter, script(&std::path::absolute(program)?, flags))?;
     fs::set_permissions(&starter, fs::Permissions::from_mode(0o755))
 }
+
+/// A test that writes an append-only file of Redis into the directory of an earlier test means that file, and not the log that ours
+/// has there and that would refuse the start: the log is removed before, as its message says.
+const FORGET_LOG: &str = r#"if [ -f "$1" ]; then
+  log=$(sed -n 's/^dir //p' "$1" | tail -n 1)/appendonlydir
+  began=$log/IMPORTED
+  [ -f "$began" ] || began=/
+  younger=$(find "$log" "$log/../appendonly.aof" -name 'appendonly.aof*' -newer "$began" 2>/dev/null)
+  if [ -f "$log/MANIFEST" ] && [ -n "$younger" ]; then
+    (cd "$log" && rm -f MANIFEST IMPORTED base-* log-* spare-*)
+  fi
+fi
+"#;
 
 /// Becomes the server, which then has the process id and the name that the suite saw. The flags go into the file, since what a
 /// test puts behind it may be anything. The suite waits two minutes for a server to tell its process id; where it refuses to
@@ -114,7 +127,8 @@ fn script(program: &Path, flags: &[&str]) -> String {
     let lines: Vec<String> = flags.chunks(2).map(|flag| flag.join(" ").trim_start_matches('-').to_owned()).collect();
     let mark = "# Added by what starts the server";
     format!(
-        "#!/bin/bash\nif [ -f \"$1\" ] && ! grep -q '^{mark}' \"$1\"; then\n  printf '\\n%s\\n' '{mark}' '{}' >> \"$1\"\nfi\n\
+        "#!/bin/bash\n{FORGET_LOG}\
+         if [ -f \"$1\" ] && ! grep -q '^{mark}' \"$1\"; then\n  printf '\\n%s\\n' '{mark}' '{}' >> \"$1\"\nfi\n\
          (while [ -e /proc/$$/exe ]; do sleep 0.2; done; echo \" PID: $$ has ended\") &\nexec -a \"$0\" '{}' \"$@\"\n",
         lines.join("' '"),
         program.display(),
