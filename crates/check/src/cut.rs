@@ -28,7 +28,7 @@ pub(crate) fn cut(path: &Path, at: Option<u64>, yes: bool, report: &mut Report) 
     }
     if let Some(base) = log.manifest.base.filter(|base| base.through > place.lsn) {
         let why = format!("base {} needs the log up to LSN {}: nothing before that can be cut", base.number, base.through);
-        return Err(Fault::Missing { path: log.directory.path().to_owned(), why });
+        return Err(Fault::Missing { path: log.path.clone(), why });
     }
     let line = format!("the log is kept up to LSN {}, epoch {epoch}; what is behind that is dropped", place.lsn);
     report.say("cut_at", place.lsn, line);
@@ -40,7 +40,8 @@ pub(crate) fn cut(path: &Path, at: Option<u64>, yes: bool, report: &mut Report) 
     let end = LogEnd { place, proven: place, epoch, ..LogEnd::default() };
     let options = LogOptions { segment_bytes };
     // Its rings belong to an end that is dropped.
-    Appender::begin(log.directory, log.manifest, &end, &options, &[], Box::new(|| {}))?.end()?;
+    let (directory, manifest) = log.into_parts()?;
+    Appender::begin(directory, manifest, &end, &options, &[], Box::new(|| {}))?.end()?;
     report.say("done", true, "cut");
     Ok(Outcome::Whole)
 }

@@ -1,7 +1,8 @@
-//! A log that is looked at: its directory is locked while it is.
+//! A log that is looked at: its directory is locked while it is, where that is possible. Nothing of a directory is changed by a
+//! look, so that a copy may lie where nothing can be written.
 
 use std::io::{Error, ErrorKind};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use almandine_oplog::Fault;
 use almandine_oplog::append::Place;
@@ -9,12 +10,15 @@ use almandine_oplog::directory::{Directory, read_manifest};
 use almandine_oplog::manifest::Manifest;
 use almandine_oplog::read::{LogEnd, LogGroup, read};
 
+use crate::progress::Progress;
 use crate::report::Report;
 
 /// See the module.
 pub(crate) struct Log {
-    pub(crate) directory: Directory,
+    pub(crate) path: PathBuf,
     pub(crate) manifest: Manifest,
+    /// None where the directory cannot be written: no server writes the log either.
+    directory: Option<Directory>,
 }
 
 /// How far a log could be read.
@@ -30,8 +34,18 @@ pub(crate) struct Extent {
 impl Log {
     pub(crate) fn open(path: &Path) -> Result<Self, Fault> {
         let Some(manifest) = read_manifest(path)? else { return Err(nothing(path)) };
-        let directory = Directory::lock(path)?;
-        Ok(Self { directory, manifest })
+        let directory = match Directory::lock(path) {
+            Err(Fault::Io { error, .. }) if is_unwritable(&error) => None,
+            locked => Some(locked?),
+        };
+        Ok(Self { path: path.to_owned(), manifest, directory })
+    }
+
+    /// Its directory and manifest, for changes.
+    pub(crate) fn into_parts(self) -> Result<(Directory, Manifest), Fault> {
+        let Self { path, manifest, directory } = self;
+        let error = || Fault::Io { what: "write in", path, error: Error::from(ErrorKind::ReadOnlyFilesystem) };
+        Ok((directory.ok_or_else(error)?, manifest))
     }
 
     /// Where redo begins.
@@ -41,18 +55,29 @@ impl Log {
         first.map_or(Place { lsn: from, sum: 0 }, |segment| Place { lsn: segment.lsn, sum: segment.sum })
     }
 
+    /// Bytes of the log from a place on, at most.
+    fn bytes_behind(&self, from: u64) -> u64 {
+        self.manifest.segments.last().map_or(0, |last| (last.lsn + last.bytes).saturating_sub(from))
+    }
+
     /// Reads it as a server does when it starts.
     pub(crate) fn read(&self, mut each: impl FnMut(&LogGroup<'_>)) -> Extent {
         let (mut end, mut epoch) = (self.begin(), 0);
         let from = end.lsn;
-        let result = read(self.directory.path(), &self.manifest, from, &mut |group| {
+        let mut progress = Progress::new(self.bytes_behind(from));
+        let result = read(&self.path, &self.manifest, from, &mut |group| {
             each(group);
+            progress.reached(group.head.end_lsn() - from);
             end = Place { lsn: group.head.end_lsn(), sum: group.head.sum };
             epoch = epoch.max(group.head.epoch);
             Ok(())
         });
         Extent { end, epoch, result }
     }
+}
+
+fn is_unwritable(error: &Error) -> bool {
+    matches!(error.kind(), ErrorKind::ReadOnlyFilesystem | ErrorKind::PermissionDenied)
 }
 
 pub(crate) fn nothing(path: &Path) -> Fault {

@@ -4,6 +4,7 @@
 
 mod cut;
 mod log;
+mod progress;
 mod repair;
 mod report;
 mod show;

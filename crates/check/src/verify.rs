@@ -19,14 +19,14 @@ pub(crate) fn verify(path: &Path, report: &mut Report) -> Result<Outcome, Fault>
     extent.result?;
     if let Some(base) = manifest.base {
         for part in 0..base.parts {
-            let path = base_path(log.directory.path(), base.number, part);
+            let path = base_path(&log.path, base.number, part);
             if files::identity(&path).is_err() {
                 return Err(Fault::Missing { path, why: "the manifest names it as a part of the base".into() });
             }
         }
         if extent.end.lsn < base.through {
             let why = format!("base {} needs the log up to LSN {}", base.number, base.through);
-            return Err(Fault::Missing { path: log.directory.path().join("log-…"), why });
+            return Err(Fault::Missing { path: log.path.join("log-…"), why });
         }
     }
     let clean = if manifest.end.is_some() { "the last run has ended cleanly" } else { "the last run has not ended cleanly" };

@@ -28,6 +28,9 @@ use crate::{apply, background, commands, operation_log, snapshots, startup, stor
 /// The global allocator's name.
 const ALLOCATOR: &str = if cfg!(feature = "jemalloc") { "jemalloc" } else { "mimalloc" };
 
+/// Bytes of files that are loaded in a moment.
+const MOMENT_BYTES: u64 = 1 << 20;
+
 /// The process that a node runs in, as far as settings concern it. By default they do not.
 pub(crate) trait Host: Send + Sync {
     /// Where relative paths of the settings begin; empty for the working directory of the process.
@@ -76,8 +79,8 @@ pub struct Node {
 
 /// Where the data is that a node starts with.
 enum Data {
-    /// Nowhere, or in a snapshot.
-    Snapshot(Option<PathBuf>),
+    /// Nowhere, or in a snapshot of so many bytes.
+    Snapshot(Option<(PathBuf, u64)>),
     /// In an operation log.
     Log(Mutex<Option<Box<operation_log::Found>>>),
 }
@@ -89,8 +92,7 @@ impl Node {
     /// When the configuration cannot be followed, or the system refuses what it takes.
     pub fn start(config: Config) -> io::Result<Self> {
         let node = Self::open(config, Arc::new(Guest))?;
-        node.serve()?;
-        node.load()?;
+        node.begin()?;
         Ok(node)
     }
 
@@ -138,11 +140,28 @@ impl Node {
         Ok(Self { instance, table, network, handle, reactor: selected.kind, control, saver, data, log, rewriter })
     }
 
-    /// Begins to serve.
+    /// Begins to serve, and loads the data that is there. What takes a moment only is loaded before: clients wait for it, and are
+    /// not told of it.
     ///
     /// # Errors
-    /// When the system has no more threads or descriptors.
-    pub(crate) fn serve(&self) -> io::Result<()> {
+    /// When the system has no more threads or descriptors, or there is data that cannot be loaded whole.
+    pub(crate) fn begin(&self) -> io::Result<()> {
+        let bytes = match &self.data {
+            Data::Snapshot(found) => found.as_ref().map_or(0, |(_, bytes)| *bytes),
+            Data::Log(found) => {
+                found.lock().unwrap_or_else(PoisonError::into_inner).as_ref().map_or(0, |found| found.bytes_to_load())
+            }
+        };
+        let is_slowed = self.instance.config.snapshot().settings.memory.key_load_delay_us != 0;
+        if bytes <= MOMENT_BYTES && !is_slowed {
+            self.load()?;
+            return self.serve();
+        }
+        self.serve()?;
+        self.load()
+    }
+
+    fn serve(&self) -> io::Result<()> {
         let snapshot = self.instance.config.snapshot();
         startup::announce(&snapshot.settings, workers::wanted(&snapshot.settings), self.reactor);
         // The sockets listen, and clients wait for a worker: a client that is answered finds this in the log.
@@ -150,14 +169,11 @@ impl Node {
         self.network.start()
     }
 
-    /// Loads the data that is there. Clients are told so meanwhile.
-    ///
-    /// # Errors
-    /// When there is data that cannot be loaded whole.
-    pub(crate) fn load(&self) -> io::Result<()> {
+    /// Clients are told meanwhile that data is loaded.
+    fn load(&self) -> io::Result<()> {
         let loaded = match &self.data {
             Data::Snapshot(None) => return Ok(()),
-            Data::Snapshot(Some(path)) => snapshots::load(&self.instance, path)?,
+            Data::Snapshot(Some((path, _))) => snapshots::load(&self.instance, path)?,
             Data::Log(found) => {
                 let found = found.lock().unwrap_or_else(PoisonError::into_inner).take();
                 let log = found.map(|found| operation_log::recover(&self.instance, self.table, *found)).transpose()?.flatten();
@@ -250,7 +266,7 @@ fn find_data(instance: &Instance, directory: &Path) -> io::Result<Data> {
     }
     let Some(bytes) = snapshots::announced_bytes(&path)? else { return Ok(Data::Snapshot(None)) };
     instance.persistence.begin_loading(bytes);
-    Ok(Data::Snapshot(Some(path)))
+    Ok(Data::Snapshot(Some((path, bytes))))
 }
 
 /// The lines of the file that are no parameters, users apart. What cannot be followed is refused.

@@ -58,8 +58,7 @@ fn serve(config: Config) -> io::Result<()> {
     crash::attach(Arc::downgrade(node.instance()), node.commands());
     watch_signals(signals, node.instance())?;
     let pid_file = PidFile::write(settings);
-    node.serve()?;
-    node.load()?;
+    node.begin()?;
     process::notify_ready(settings);
     node.wait();
     // The thread of the signals holds the instance: the memory of the data goes with the process, which is faster.

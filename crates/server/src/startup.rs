@@ -12,9 +12,6 @@ pub(crate) fn introduce(config: &Config) {
         Some(file) => tracing::info!("Configuration loaded from {}", file.display()),
         None => tracing::info!("No configuration file; name one as the first argument: almandine-server /path/to/almandine.conf"),
     }
-    if config.snapshot().settings.process.always_show_logo {
-        tracing::info!("{}", logo(config.snapshot().settings.network.port));
-    }
     let snapshot = config.snapshot();
     warn_without_effect(snapshot.without_effect());
 }
@@ -71,6 +68,10 @@ pub(crate) fn announce(settings: &Settings, workers: usize, reactor: Kind) {
     tracing::info!("{}", memory_line(settings, memory::physical_bytes()));
     if let Some(warning) = too_little_memory(settings) {
         tracing::warn!("Attention: {warning}");
+    }
+    // Behind the listeners: harnesses connect when they see it.
+    if settings.process.always_show_logo {
+        tracing::info!("{}", logo(settings.network.port));
     }
 }
 

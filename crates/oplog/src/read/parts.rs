@@ -4,7 +4,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use almandine_base::step;
-use almandine_io::file::{self, File};
+use almandine_io::file::File;
+use almandine_io::files;
 
 use super::proof::Proof;
 use crate::fault::Fault;
@@ -35,11 +36,11 @@ pub(super) struct Parts<'m> {
 
 impl<'m> Parts<'m> {
     pub(super) fn open(path: &Path, log: u128, segment: &'m SegmentEntry) -> Result<Self, Fault> {
-        let exists = almandine_io::files::identity(path);
+        let exists = files::identity(path);
         if exists.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::NotFound) {
             return Err(Fault::Missing { path: path.to_owned(), why: "the manifest names it".into() });
         }
-        let file = file::open(path, false).map_err(|error| Fault::io("open", path, error))?;
+        let file = files::open(path).map_err(|error| Fault::io("open", path, error))?;
         let bytes = file.len().map_err(|error| Fault::io("look at", path, error))?;
         if bytes != segment.bytes {
             return Err(Fault::damaged(path, bytes.min(segment.bytes), format!("it was made with {} bytes", segment.bytes)));

@@ -120,6 +120,10 @@ const FORGET_LOG: &str = r#"if [ -f "$1" ]; then
 fi
 "#;
 
+/// Says the process id at the end of the last line, which tests look at.
+const PID: &str = r#"f=$(readlink -f /proc/$BASHPID/fd/1)
+if [ -s "$f" ]; then sed -i "\$s/\$/ PID: $$ has ended/" "$f"; else echo " PID: $$ has ended"; fi"#;
+
 /// Becomes the server, which then has the process id and the name that the suite saw. The flags go into the file, since what a
 /// test puts behind it may be anything. The suite waits two minutes for a server to tell its process id; where it refuses to
 /// start, this tells it.
@@ -129,7 +133,7 @@ fn script(program: &Path, flags: &[&str]) -> String {
     format!(
         "#!/bin/bash\n{FORGET_LOG}\
          if [ -f \"$1\" ] && ! grep -q '^{mark}' \"$1\"; then\n  printf '\\n%s\\n' '{mark}' '{}' >> \"$1\"\nfi\n\
-         (while [ -e /proc/$$/exe ]; do sleep 0.2; done; echo \" PID: $$ has ended\") &\nexec -a \"$0\" '{}' \"$@\"\n",
+         (while [ -e /proc/$$/exe ]; do sleep 0.2; done; {PID}) &\nexec -a \"$0\" '{}' \"$@\"\n",
         lines.join("' '"),
         program.display(),
     )
