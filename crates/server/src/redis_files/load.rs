@@ -257,7 +257,80 @@ fn counts_from_present(command: &AofCommand<'_>) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::path::PathBuf;
+
+    use almandine_config::{Config, Startup};
+    use almandine_io::files;
+    use almandine_keyspace::{Keyspace, Options};
+
     use super::*;
+    use crate::redis_files::scratch::Scratch;
+
+    fn request(words: &[&str]) -> String {
+        let words: String = words.iter().map(|word| format!("${}\r\n{word}\r\n", word.len())).collect();
+        format!("*{}\r\n{words}", words.matches('$').count())
+    }
+
+    /// Loads bytes, and says how often `count` was incremented.
+    fn loaded(path: &PathBuf, bytes: &[u8], truncated: &str) -> Result<Option<i64>, String> {
+        files::write(path, bytes).unwrap();
+        let args = ["--aof-load-truncated", truncated].map(str::to_owned);
+        let Ok(Startup::Run(config)) = Config::load(&args) else { panic!("a configuration") };
+        let store = almandine_store::Options { background: false, ..Default::default() };
+        let keyspace = Keyspace::open(Options { store, ..Options::default() }).unwrap();
+        let table = crate::commands::table(&[]).unwrap();
+        let instance = Instance::new(*config, Arc::clone(&keyspace), 1, Acl::open(table.catalog()), "0".repeat(40));
+        let source = Source { files: vec![(path.clone(), bytes.len() as u64)], manifest: None };
+        assert!(load(&instance, table, &source).map_err(|error| error.to_string())?);
+        let mut accessor = keyspace.accessor().unwrap();
+        accessor.begin_batch(0);
+        let mut reader = accessor.reader(0);
+        let key = reader.key(b"count");
+        let count = reader.read(key).unwrap().map(|value| std::str::from_utf8(&value.to_vec()).unwrap().parse().unwrap());
+        drop(reader);
+        accessor.end_batch();
+        Ok(count)
+    }
+
+    /// Of a file that is cut anywhere exactly the units are loaded that are whole in it, where the end may be missing; else it is
+    /// refused. Bytes that are others are refused or are other commands: such a file has no sums.
+    #[test]
+    fn each_prefix_is_its_whole_units_and_no_byte_is_fatal() {
+        let scratch = Scratch::new("redis-files-damage");
+        let path = scratch.path().join("appendonly.aof");
+        // Behind each of these the count is another one.
+        let units = [
+            request(&["SELECT", "0"]),
+            request(&["INCR", "count"]),
+            [request(&["MULTI"]), request(&["INCR", "count"]), request(&["INCR", "count"]), request(&["EXEC"])].concat(),
+            format!("#TS:1628217470\r\n{}", request(&["INCRBY", "count", "4"])),
+        ];
+        let counts = [0, 1, 3, 7];
+        let whole = units.concat();
+        let mut ends = vec![(0, 0)];
+        for (unit, count) in units.iter().zip(counts) {
+            ends.push((ends.last().unwrap().0 + unit.len(), count));
+        }
+        for cut in 0..=whole.len() {
+            let (end, count) = *ends.iter().rfind(|(end, _)| *end <= cut).unwrap();
+            let bytes = &whole.as_bytes()[..cut];
+            let expected = (count > 0).then_some(count);
+            assert_eq!(loaded(&path, bytes, "yes"), Ok(expected), "{cut}");
+            let behind_remark = if whole[end..cut].starts_with('#') && cut >= end + 16 { end + 16 } else { end };
+            let is_whole = behind_remark == cut;
+            let strict = loaded(&path, bytes, "no");
+            assert_eq!(strict.is_ok(), is_whole, "{cut}: {strict:?}");
+            let text = strict.err().unwrap_or_default();
+            assert!(is_whole || text.contains(&format!("from offset {behind_remark} on")), "{cut}: {text}");
+        }
+        let mut refused = 0;
+        for at in 0..whole.len() {
+            let mut bytes = whole.clone().into_bytes();
+            bytes[at] ^= 1 << (at % 7);
+            refused += usize::from(loaded(&path, &bytes, "no").is_err());
+        }
+        assert!(2 * refused > whole.len(), "{refused} of {}", whole.len());
+    }
 
     #[test]
     fn commands_that_count_from_the_present_are_told() {
