@@ -10,12 +10,12 @@ pub(crate) struct Progress {
 }
 
 impl Progress {
-    /// Of something that has so many bytes, at most.
+    /// Of something of this many bytes, at most.
     pub(crate) fn new(total: u64) -> Self {
         Self { total, percent: 0, is_shown: io::stderr().is_terminal() }
     }
 
-    /// So many bytes are done.
+    /// This many bytes are done.
     pub(crate) fn reached(&mut self, bytes: u64) {
         let percent = bytes.saturating_mul(100).checked_div(self.total).unwrap_or(100).min(100);
         if self.is_shown && percent > self.percent {

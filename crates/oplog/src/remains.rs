@@ -12,7 +12,7 @@ use crate::append::Leftover;
 use crate::fault::Fault;
 use crate::manifest::Manifest;
 use crate::read::LogEnd;
-use crate::ring::Filled;
+use crate::ring::{Filled, NoRing};
 use crate::rings;
 use crate::source::RingId;
 use crate::unit::{UnitHead, epoch_of};
@@ -43,6 +43,8 @@ impl Remains {
                 Ok((of, ring)) if of.log == manifest.id && of.run == named.run && of.boot == boot => found.push((of, ring)),
                 // A ring of another log, or of a run before.
                 _ if !name.starts_with(&own) => continue,
+                // A thread was about to have it. Those that had one when the run began are counted.
+                Err(NoRing::Unmade) => {}
                 Ok(_) => return Err(Fault::damaged(&directory.join(name), 0, "the ring is not the one that its name says")),
                 Err(error) => return Err(Fault::damaged(&directory.join(name), 0, error.to_string())),
             }
@@ -110,6 +112,7 @@ mod tests {
     use crate::UnitSource;
     use crate::manifest::RingsEntry;
     use crate::order::{Asked, Order};
+    use crate::ring::RingName;
     use crate::rings::{RingOptions, Rings};
 
     const BOOT: u128 = 77;
@@ -167,6 +170,28 @@ mod tests {
         remains.remove().unwrap();
         assert!(mapping::names(&directory).unwrap().is_empty());
         assert!(matches!(Remains::find(&named, BOOT, &end), Err(Fault::Missing { .. })));
+        std::fs::remove_dir_all(&directory).unwrap();
+    }
+
+    /// The process ended while a thread was given its ring, behind those that the manifest counts.
+    #[test]
+    fn a_ring_that_was_being_made_holds_nothing() {
+        use std::os::unix::fs::PermissionsExt;
+
+        let directory = folder("unmade");
+        run(&directory);
+        let end = LogEnd { epoch: 5, ..LogEnd::default() };
+        for (ring, bytes) in [(2, 0), (3, 8192)] {
+            let name = RingName { log: 9, run: 3, boot: BOOT, ring }.file();
+            std::fs::write(directory.join(&name), vec![0; bytes]).unwrap();
+            std::fs::set_permissions(directory.join(name), std::fs::Permissions::from_mode(0o600)).unwrap();
+        }
+        let remains = Remains::find(&manifest(&directory, 2), BOOT, &end).unwrap();
+        assert_eq!(remains.left.len(), 2);
+        // One that was counted was whole.
+        assert!(matches!(Remains::find(&manifest(&directory, 3), BOOT, &end), Err(Fault::Missing { .. })));
+        remains.remove().unwrap();
+        assert!(mapping::names(&directory).unwrap().is_empty());
         std::fs::remove_dir_all(&directory).unwrap();
     }
 

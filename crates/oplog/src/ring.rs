@@ -61,6 +61,8 @@ impl RingName {
 /// Why a mapping is no ring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NoRing {
+    /// Its process ended while it was made: it never had a unit.
+    Unmade,
     /// It has not the beginning of one.
     Other,
     /// It is one of a later version.
@@ -72,6 +74,7 @@ pub enum NoRing {
 impl std::fmt::Display for NoRing {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
+            Self::Unmade => formatter.write_str("it was never made whole"),
             Self::Other => formatter.write_str("it is no ring of an operation log"),
             Self::Format(format) => write!(formatter, "its format {format} is unknown"),
             Self::Damaged => formatter.write_str("its positions or units are damaged"),
@@ -118,6 +121,9 @@ impl Ring {
         }
         let word = |at: usize| header[at].load(Ordering::Acquire);
         let wide = |at: usize| u128::from(word(at)) | u128::from(word(at + 1)) << 64;
+        if word(0) == 0 {
+            return Err(NoRing::Unmade);
+        }
         if word(0) != MAGIC {
             return Err(NoRing::Other);
         }

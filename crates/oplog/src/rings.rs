@@ -16,6 +16,7 @@ use std::sync::{Arc, OnceLock, PoisonError};
 
 use almandine_base::step;
 use almandine_epoch::Epoch;
+use almandine_io::files;
 use almandine_io::mapping::{self, SharedMapping};
 use almandine_io::sync::{Mutex, MutexGuard};
 
@@ -339,7 +340,11 @@ pub type Left = (String, Result<(RingName, Ring), NoRing>);
 pub fn left(directory: &Path) -> io::Result<Vec<Left>> {
     let mut names = mapping::names(directory)?;
     names.sort_unstable();
-    let open = |name: String| SharedMapping::open(directory, &name).map(|mapping| (name, Ring::left(mapping)));
+    let is_empty = |name: &str| files::open(directory.join(name)).and_then(|file| file.len()).is_ok_and(|bytes| bytes == 0);
+    let open = |name: String| match SharedMapping::open(directory, &name) {
+        Err(error) if error.kind() == io::ErrorKind::InvalidData && is_empty(&name) => Ok((name, Err(NoRing::Unmade))),
+        opened => opened.map(|mapping| (name, Ring::left(mapping))),
+    };
     names.into_iter().map(open).collect()
 }
 

@@ -79,7 +79,7 @@ pub struct Node {
 
 /// Where the data is that a node starts with.
 enum Data {
-    /// Nowhere, or in a snapshot of so many bytes.
+    /// Nowhere, or in a snapshot, whose bytes are beside its name.
     Snapshot(Option<(PathBuf, u64)>),
     /// In an operation log.
     Log(Mutex<Option<Box<operation_log::Found>>>),
@@ -146,13 +146,14 @@ impl Node {
     /// # Errors
     /// When the system has no more threads or descriptors, or there is data that cannot be loaded whole.
     pub(crate) fn begin(&self) -> io::Result<()> {
+        // Behind a log the workers are there already: the manifest says how many rings there are.
         let bytes = match &self.data {
             Data::Snapshot(found) => found.as_ref().map_or(0, |(_, bytes)| *bytes),
-            Data::Log(found) => {
-                found.lock().unwrap_or_else(PoisonError::into_inner).as_ref().map_or(0, |found| found.bytes_to_load())
-            }
+            Data::Log(_) => u64::MAX,
         };
         let is_slowed = self.instance.config.snapshot().settings.memory.key_load_delay_us != 0;
+        let settings = &self.instance.config.snapshot().settings;
+        startup::announce(settings, workers::wanted(settings), self.reactor);
         if bytes <= MOMENT_BYTES && !is_slowed {
             self.load()?;
             return self.serve();
@@ -162,8 +163,6 @@ impl Node {
     }
 
     fn serve(&self) -> io::Result<()> {
-        let snapshot = self.instance.config.snapshot();
-        startup::announce(&snapshot.settings, workers::wanted(&snapshot.settings), self.reactor);
         // The sockets listen, and clients wait for a worker: a client that is answered finds this in the log.
         self.network.announce();
         self.network.start()

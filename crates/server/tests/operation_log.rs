@@ -164,7 +164,8 @@ fn without_a_log_nothing_is_told_of_it() {
     assert!(!server.directory().join("appendonlydir").exists());
 }
 
-/// WAITAOF is answered when what was done before is durable, at once where a client cannot wait, and without it when its time is up.
+/// WAITAOF is answered when what was done before is durable; without that, at once where a client cannot wait, and when its time is
+/// up.
 #[test]
 fn a_client_waits_until_what_it_did_is_durable() {
     let confirmed = |local: i64| Value::Array(vec![Value::Integer(local), Value::Integer(0)]);

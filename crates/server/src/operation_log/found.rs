@@ -5,9 +5,8 @@ use std::path::{Path, PathBuf};
 
 use almandine_config::Settings;
 use almandine_config::choices::LogSync;
-use almandine_io::file::File;
 use almandine_io::files;
-use almandine_oplog::directory::{Directory, base_path};
+use almandine_oplog::directory::Directory;
 use almandine_oplog::manifest::Manifest;
 use almandine_oplog::writer::SyncMode;
 
@@ -25,14 +24,6 @@ pub(crate) struct Found {
 }
 
 impl Found {
-    /// Bytes that are to be read, about: of segments what they can hold, of a snapshot nothing is known here.
-    pub(crate) fn bytes_to_load(&self) -> u64 {
-        let base = self.manifest.base.and_then(|base| files::open(base_path(self.directory.path(), base.number, 0)).ok());
-        let snapshot = if self.redis.is_none() && self.manifest.base.is_none() { files::open(&self.snapshot).ok() } else { None };
-        let of = |file: Option<File>| file.and_then(|file| file.len().ok()).unwrap_or(0);
-        self.bytes + of(base) + of(snapshot)
-    }
-
     /// Bytes of its files, about.
     pub(crate) fn bytes(&self) -> u64 {
         self.bytes

@@ -286,7 +286,7 @@ mod tests {
         accessor.begin_batch(0);
         let mut reader = accessor.reader(0);
         let key = reader.key(b"count");
-        let count = reader.read(key).unwrap().map(|value| std::str::from_utf8(&value.to_vec()).unwrap().parse().unwrap());
+        let count = reader.read(key).unwrap().map(|value| std::str::from_utf8(&value).unwrap().parse().unwrap());
         drop(reader);
         accessor.end_batch();
         Ok(count)

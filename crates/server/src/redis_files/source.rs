@@ -80,7 +80,7 @@ pub(super) fn bytes_of(path: &Path) -> io::Result<Option<u64>> {
 
 /// The fault of a file that is needed.
 pub(super) fn failed(path: &Path, error: &dyn std::fmt::Display) -> io::Error {
-    io::Error::other(format!("the append-only file of Redis cannot be loaded: {}: {error}", path.display()))
+    io::Error::other(format!("{} of an append-only file of Redis cannot be loaded: {error}", path.display()))
 }
 
 #[cfg(test)]
@@ -117,13 +117,19 @@ mod tests {
         files::write(&manifest, text).unwrap();
         for (name, bytes) in [("b", &b"1"[..]), ("i", b""), ("j", b"123")] {
             let text = find(&settings(), base, &parts).unwrap_err().to_string();
-            assert!(text.contains(&format!("appendonlydir/{name}: No such file")), "{text}");
+            assert!(
+                text.contains(&format!("appendonlydir/{name} of an append-only file of Redis cannot be loaded: No such file")),
+                "{text}"
+            );
             files::write(parts.join(name), bytes).unwrap();
         }
         let found = find(&settings(), base, &parts).unwrap().unwrap();
         assert_eq!(found.files, [(parts.join("b"), 1), (parts.join("i"), 0), (parts.join("j"), 3)]);
         files::write(&manifest, b"file\n").unwrap();
         let text = find(&settings(), base, &parts).unwrap_err().to_string();
-        assert!(text.contains("appendonly.aof.manifest: Invalid AOF manifest file format, in line 1"), "{text}");
+        assert!(
+            text.contains("appendonly.aof.manifest of") && text.contains("Invalid AOF manifest file format, in line 1"),
+            "{text}"
+        );
     }
 }

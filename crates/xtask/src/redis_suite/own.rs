@@ -120,9 +120,8 @@ const FORGET_LOG: &str = r#"if [ -f "$1" ]; then
 fi
 "#;
 
-/// Says the process id at the end of the last line, which tests look at.
-const PID: &str = r#"f=$(readlink -f /proc/$BASHPID/fd/1)
-if [ -s "$f" ]; then sed -i "\$s/\$/ PID: $$ has ended/" "$f"; else echo " PID: $$ has ended"; fi"#;
+/// Says the process id of a server that has ended before it did.
+const PID: &str = r#"f=$(readlink -f /proc/$BASHPID/fd/1); grep -qs " PID: $$\$" "$f" || echo " PID: $$ has ended""#;
 
 /// Becomes the server, which then has the process id and the name that the suite saw. The flags go into the file, since what a
 /// test puts behind it may be anything. The suite waits two minutes for a server to tell its process id; where it refuses to
