@@ -60,6 +60,8 @@ pub(super) const FILES: &[&str] = &[
     "unit/type/zset",
     "unit/violations",
     "unit/wait",
+    "integration/aof",
+    "integration/aof-multi-part",
     "integration/convert-ziplist-hash-on-load",
     "integration/convert-ziplist-zset-on-load",
     "integration/convert-zipmap-hash-on-load",
