@@ -57,6 +57,14 @@ impl OperationLog {
         self.running.get().map(|running| Arc::clone(&running.progress))
     }
 
+    /// Whether the log is broken, and what is not known to be durable was given back in the rings: only a new base heals it.
+    #[must_use]
+    pub fn lacks_base(&self) -> bool {
+        self.running.get().is_some_and(|Running { progress, .. }| {
+            self.is_on() && progress.state() == LogState::Broken && progress.durable_epoch() < progress.written_epoch()
+        })
+    }
+
     /// Whether writes are logged.
     #[inline]
     #[must_use]

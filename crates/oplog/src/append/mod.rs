@@ -52,6 +52,8 @@ pub struct Appender {
     offsets: (u64, u64),
     /// Whether the manifest on the disk names its segments.
     is_named: bool,
+    /// It did, and will when a base is named that heals the log.
+    awaits_base: bool,
 }
 
 impl Appender {
@@ -130,6 +132,20 @@ impl Appender {
     /// # Errors
     /// Of the system.
     pub fn heal(&mut self) -> Result<(), Fault> {
+        self.is_named |= std::mem::take(&mut self.awaits_base);
+        let place = self.durable;
+        self.next_segment(place)?;
+        (self.end, self.group_end) = (place, place);
+        Ok(())
+    }
+
+    /// As [`Self::heal`], where what was appended since is in no ring any more: the manifest goes on naming what it names, until
+    /// [`Self::name_base`] names a base that begins with the new segment, and has what is missing.
+    ///
+    /// # Errors
+    /// Of the system.
+    pub fn heal_with_base(&mut self) -> Result<(), Fault> {
+        self.awaits_base |= std::mem::take(&mut self.is_named);
         let place = self.durable;
         self.next_segment(place)?;
         (self.end, self.group_end) = (place, place);
@@ -141,7 +157,10 @@ impl Appender {
     /// # Errors
     /// Of the system: then either of both bases may be named, and the files of both stay.
     pub fn name_base(&mut self, base: BaseEntry) -> Result<(), Fault> {
-        debug_assert!(base.through <= self.durable.lsn, "INV-BASE-1: a base is named when the log that completes it is durable");
+        debug_assert!(
+            base.through <= self.durable.lsn,
+            "INV-CHECKPOINT-1: a base is named when the log that completes it is durable"
+        );
         let mut manifest = self.manifest.clone();
         let former = manifest.base.replace(base);
         let dropped: Vec<_> = manifest.segments.extract_if(.., |segment| segment.lsn < base.lsn).collect();
@@ -149,6 +168,7 @@ impl Appender {
         self.directory.replace(&manifest)?;
         self.manifest = manifest;
         self.drop_files(&dropped, former);
+        self.awaits_base = false;
         if !std::mem::replace(&mut self.is_named, true) {
             // Those of the log that was there before.
             let _ = self.directory.drop_unnamed(&self.manifest);
@@ -190,6 +210,9 @@ impl Appender {
     /// # Errors
     /// Of the system.
     pub fn end(mut self) -> Result<(), Fault> {
+        if self.awaits_base {
+            return Err(Fault::Stopped);
+        }
         if !self.is_named {
             self.drop_files(&self.manifest.segments, None);
             return Ok(());

@@ -7,7 +7,11 @@
 //!
 //! Nothing waits for this thread but replies, and sessions that find no room in their ring. When a write or a sync fails, the log
 //! goes on in another file, as long as all that was given back in the rings is known to be durable; if it is not, or if that fails
-//! again and again, the log is broken: nothing is written any more, and nothing is said to be durable.
+//! again and again, the log is broken: nothing is said to be durable, until a new base has what is missing ([`LogWriter::rotate`],
+//! then [`LogWriter::sync`] and [`LogWriter::name_base`]).
+//!
+//! That base begins with a segment that no manifest names before it names the base. What is in rings is written there, and stays
+//! in them until then: whenever the process ends, a start finds the log as it broke with the rings, or the base.
 
 mod orders;
 mod progress;
@@ -96,7 +100,8 @@ impl LogWriter {
         self.order(Order::Sync)
     }
 
-    /// Does that, and begins a new segment there: a base begins with one.
+    /// Does that, and begins a new segment there: a base begins with one. Of a broken log nothing is written before: the base is to
+    /// heal it.
     ///
     /// # Errors
     /// As of [`Self::sync`].

@@ -50,6 +50,9 @@ pub(super) struct Work {
     tries: u32,
     /// Since when something could be written; 0: nothing could.
     ready_ns: u64,
+    /// The log is broken, and a base is being made that heals it: the epoch through which units are in its new segment. They stay
+    /// in the rings until the base is named.
+    healed: Option<u64>,
 }
 
 impl Work {
@@ -81,6 +84,7 @@ impl Work {
             is_sealed: true,
             tries: 0,
             ready_ns: 0,
+            healed: None,
         }
     }
 
@@ -259,7 +263,7 @@ impl Work {
 
     /// Tries once a second to go on, if nothing is lost by that.
     fn recover_soon(&mut self, now: u64) {
-        if self.tries < TRIES && now - self.synced_ns >= SECOND_NS {
+        if self.healed.is_none() && self.tries < TRIES && now - self.synced_ns >= SECOND_NS {
             self.tries += 1;
             self.synced_ns = now;
             if let Err(fault) = self.recover() {
@@ -275,7 +279,7 @@ impl Work {
             return Err(Fault::io("go on in", self.log()?.directory(), std::io::Error::other(text)));
         }
         self.log()?.heal()?;
-        self.is_sealed = true;
+        (self.is_sealed, self.healed) = (true, None);
         self.set_state(LogState::Serving);
         Ok(())
     }
@@ -289,13 +293,18 @@ impl Work {
         let answer = |reply: Reply, result: Result<Cut, Fault>| reply.send(result);
         match order {
             Order::Sync(reply) => answer(reply, self.cut()),
+            Order::Rotate(reply) if self.progress.state() == LogState::Broken => answer(reply, self.begin_healing()),
             Order::Rotate(reply) => {
                 let cut = self.cut().and_then(|cut| self.log()?.rotate().map(|place| Cut { place, ..cut }));
                 self.check_names(&cut);
                 answer(reply, cut);
             }
             Order::NameBase(base, reply) => {
-                let named = self.log().and_then(|log| log.name_base(base)).and_then(|()| self.here());
+                let named = self.log().and_then(|log| log.name_base(base));
+                if named.is_ok() {
+                    self.end_healing();
+                }
+                let named = named.and_then(|()| self.here());
                 self.check_names(&named);
                 let bytes = self.log.as_ref().map_or(0, Appender::bytes);
                 self.progress.count(|figures| figures.bytes = bytes);
@@ -307,7 +316,8 @@ impl Work {
                 answer(reply, recovered.and_then(|()| self.here()));
             }
             Order::End(reply) => {
-                let ended = self.cut().and_then(|cut| {
+                let cut = if self.progress.state() == LogState::Broken { Err(Fault::Stopped) } else { self.cut() };
+                let ended = cut.and_then(|cut| {
                     self.log.take().map_or(Err(Fault::Stopped), Appender::end)?;
                     Ok(cut)
                 });
@@ -336,7 +346,8 @@ impl Work {
 
     /// Closes a cut of all that was done, writes it and makes it durable.
     fn cut(&mut self) -> Result<Cut, Fault> {
-        if self.progress.state() == LogState::Broken {
+        let is_broken = self.progress.state() == LogState::Broken;
+        if is_broken && self.healed.is_none() {
             return Err(Fault::Stopped);
         }
         self.look();
@@ -346,11 +357,44 @@ impl Work {
             self.progress.waker.wait(SOON);
             self.look();
         }
+        if is_broken {
+            return self.heal_through(self.closed);
+        }
         let done = self.write(true).and_then(|()| self.here());
         if let Err(fault) = &done {
             self.fail(fault, clock::monotonic_ns());
         }
         done
+    }
+
+    /// Begins a segment for what follows what was written. The base that is made from now on has all that was.
+    fn begin_healing(&mut self) -> Result<Cut, Fault> {
+        self.log()?.heal_with_base()?;
+        self.healed = Some(self.written);
+        self.here()
+    }
+
+    /// Writes what the base may have beside that, durably. Nothing is said of it, and nothing released, before the base is named:
+    /// without it the segment does not count.
+    fn heal_through(&mut self, through: u64) -> Result<Cut, Fault> {
+        let source = &mut self.source;
+        let Some(log) = &mut self.log else { return Err(Fault::Stopped) };
+        log.append(through, true, &mut |group| source.units(through, &mut |ring, units| group.push(ring, units)))?;
+        self.healed = Some(through);
+        Ok(Cut { epoch: through, ..self.here()? })
+    }
+
+    /// The base is named: what was written and what the new segment has is durable.
+    fn end_healing(&mut self) {
+        let Some(through) = self.healed.take() else { return };
+        debug_assert!(self.written <= through, "INV-OPLOG-1: a base that heals the log has what was given back in the rings");
+        (self.written, self.durable) = (through, through);
+        self.is_sealed = false;
+        self.tries = 0;
+        self.progress.count(|figures| figures.last_write_failed = false);
+        self.tell();
+        self.source.release(through);
+        self.set_state(LogState::Serving);
     }
 
     fn pause(&self) -> Duration {

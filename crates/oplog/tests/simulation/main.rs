@@ -6,6 +6,7 @@
 mod crashes;
 mod faults;
 mod foreign;
+mod heal;
 mod life;
 mod rings;
 mod writer;

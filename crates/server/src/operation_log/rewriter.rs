@@ -18,6 +18,8 @@ use crate::meter::Meter;
 const PERIOD: Duration = Duration::from_millis(100);
 /// How long a log without any base waits for the next try.
 const RETRY_FIRST_NS: u64 = 1_000_000_000;
+/// How long a broken log rests between two tries to heal it.
+const HEAL_NS: u64 = 5_000_000_000;
 /// How long the log is not rewritten by itself after a failure; twice as long after each further one, up to an hour.
 const RETRY_NS: u64 = 60_000_000_000;
 const RETRY_DOUBLINGS_MAX: u32 = 6;
@@ -68,6 +70,9 @@ fn is_due(instance: &Instance) -> bool {
     if rewrites.initial {
         return clock::monotonic_ns() - rewrites.ended_ns >= RETRY_FIRST_NS;
     }
+    if persistence.log.lacks_base() {
+        return heals(rewrites.ended_ns);
+    }
     let (bytes, was) = (figures.bytes + persistence.log.base_bytes(), persistence.log.rewritten_bytes().max(1));
     let growth = (u128::from(bytes) * 100 / u128::from(was)).saturating_sub(100);
     let is_due = settings.rewrite_growth_percent != 0
@@ -85,6 +90,15 @@ fn is_due(instance: &Instance) -> bool {
     }
     tracing::info!("Starting automatic rewriting of AOF on {growth}% growth");
     true
+}
+
+/// Whether a broken log is to be healed by a new base now, some seconds after the last try.
+fn heals(ended_ns: u64) -> bool {
+    let is_time = clock::monotonic_ns() - ended_ns >= HEAL_NS;
+    if is_time {
+        tracing::warn!("The log is broken: a new base is written, behind which writes are taken again");
+    }
+    is_time
 }
 
 fn rewrite(instance: &Instance, log: &RunningLog) -> RewriteOutcome {
