@@ -41,18 +41,23 @@ pub(super) struct Work {
     durable: u64,
     /// The commit epoch was raised, and what it closes is not closed.
     is_raised: bool,
-    raised_ns: u64,
-    written_ns: u64,
-    synced_ns: u64,
+    times: Times,
     /// The last group is a seal, or there is none.
     is_sealed: bool,
     /// How often it has tried to go on after a failure.
     tries: u32,
-    /// Since when something could be written; 0: nothing could.
-    ready_ns: u64,
     /// The log is broken, and a base is being made that heals it: the epoch through which units are in its new segment. They stay
     /// in the rings until the base is named.
     healed: Option<u64>,
+}
+
+/// When something was done last, by the clock without jumps.
+struct Times {
+    raised_ns: u64,
+    written_ns: u64,
+    synced_ns: u64,
+    /// Since when something could be written; 0: nothing could.
+    ready_ns: u64,
 }
 
 impl Work {
@@ -78,12 +83,9 @@ impl Work {
             written,
             durable,
             is_raised: false,
-            raised_ns: 0,
-            written_ns: now,
-            synced_ns: now,
+            times: Times { raised_ns: 0, written_ns: now, synced_ns: now, ready_ns: 0 },
             is_sealed: true,
             tries: 0,
-            ready_ns: 0,
             healed: None,
         }
     }
@@ -118,9 +120,9 @@ impl Work {
     fn round(&mut self, now: u64) -> Result<(), Fault> {
         let pending = self.source.pending_bytes();
         self.progress.count(|figures| figures.pending_bytes = pending as u64);
-        let (mode, is_second) = (self.progress.mode(), now - self.synced_ns >= SECOND_NS);
+        let (mode, is_second) = (self.progress.mode(), now - self.times.synced_ns >= SECOND_NS);
         let is_much = pending >= ENOUGH_BYTES;
-        if self.is_active() && !self.is_raised && (self.is_greedy() || is_much || now - self.raised_ns >= TICK_NS) {
+        if self.is_active() && !self.is_raised && (self.is_greedy() || is_much || now - self.times.raised_ns >= TICK_NS) {
             self.raise(now);
         }
         self.look();
@@ -138,9 +140,9 @@ impl Work {
             && (self.durable == self.written || mode == SyncMode::Never)
             && (self.closed == self.written || !self.is_active())
         {
-            self.synced_ns = now;
+            self.times.synced_ns = now;
         }
-        let is_resting = !self.is_sealed && clock::monotonic_ns() - self.written_ns >= TICK_NS;
+        let is_resting = !self.is_sealed && clock::monotonic_ns() - self.times.written_ns >= TICK_NS;
         if is_resting && self.durable == self.written && has_room {
             self.log()?.seal(mode != SyncMode::Never)?;
             self.is_sealed = true;
@@ -152,22 +154,22 @@ impl Work {
     fn is_delayed(&mut self, now: u64) -> bool {
         let delay_ns = self.progress.delay_ns();
         if delay_ns == 0 || self.durable == self.closed {
-            self.ready_ns = 0;
+            self.times.ready_ns = 0;
             return false;
         }
-        if self.ready_ns == 0 {
-            self.ready_ns = now;
+        if self.times.ready_ns == 0 {
+            self.times.ready_ns = now;
         }
-        let is_over = now - self.ready_ns >= delay_ns;
+        let is_over = now - self.times.ready_ns >= delay_ns;
         if is_over {
-            self.ready_ns = 0;
+            self.times.ready_ns = 0;
         }
         !is_over
     }
 
     fn raise(&mut self, now: u64) {
         self.source.raise_epoch();
-        (self.is_raised, self.raised_ns) = (true, now);
+        (self.is_raised, self.times.raised_ns) = (true, now);
     }
 
     /// Looks which cut is closed.
@@ -221,7 +223,7 @@ impl Work {
             figures.last_write_failed = false;
         });
         if appended.units > 0 {
-            (self.is_sealed, self.written_ns) = (false, now);
+            (self.is_sealed, self.times.written_ns) = (false, now);
         }
         self.tries = 0;
         // Behind the word: what finds nothing pending finds said what was written and what is durable.
@@ -257,15 +259,15 @@ impl Work {
 
     fn fail(&mut self, fault: &Fault, now: u64) {
         self.progress.fail(fault);
-        self.synced_ns = now;
+        self.times.synced_ns = now;
         self.set_state(LogState::Broken);
     }
 
     /// Tries once a second to go on, if nothing is lost by that.
     fn recover_soon(&mut self, now: u64) {
-        if self.healed.is_none() && self.tries < TRIES && now - self.synced_ns >= SECOND_NS {
+        if self.healed.is_none() && self.tries < TRIES && now - self.times.synced_ns >= SECOND_NS {
             self.tries += 1;
-            self.synced_ns = now;
+            self.times.synced_ns = now;
             if let Err(fault) = self.recover() {
                 self.progress.fail(&fault);
             }
