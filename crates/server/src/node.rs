@@ -10,10 +10,10 @@ use almandine_base::limits::STORE_THREADS_MAX;
 use almandine_config::choices::IoBackend;
 use almandine_config::{Config, SetError, Settings};
 use almandine_handler::Table;
-use almandine_instance::{Build, Instance, Mailbox, Message, ShutdownRequest};
-use almandine_io::entropy;
+use almandine_instance::{Build, Instance, Mailbox, Message, PauseScope, ShutdownRequest};
 use almandine_io::reactor::{self, Choice, Kind};
 use almandine_io::sync::Mutex;
+use almandine_io::{clock, entropy};
 use almandine_keyspace::{Keyspace, Storage};
 use almandine_net::{Handle, Limits};
 
@@ -30,6 +30,8 @@ const ALLOCATOR: &str = if cfg!(feature = "jemalloc") { "jemalloc" } else { "mim
 
 /// Bytes of files that are loaded in a moment.
 const MOMENT_BYTES: u64 = 1 << 20;
+/// How long clients wait for a log that is being recovered, before they are told so.
+const MOMENT_MS: i64 = 1000;
 
 /// The process that a node runs in, as far as settings concern it. By default they do not.
 pub(crate) trait Host: Send + Sync {
@@ -158,8 +160,20 @@ impl Node {
             self.load()?;
             return self.serve();
         }
+        let (pause, now_ms) = (&self.instance.pause, clock::unix_ms());
+        let until_ms = now_ms + MOMENT_MS;
+        let is_awaited = matches!(self.data, Data::Log(_)) && !is_slowed;
+        if is_awaited {
+            pause.start(PauseScope::All, until_ms, now_ms);
+        }
         self.serve()?;
-        self.load()
+        self.load()?;
+        // A client that was told so may have begun a pause of its own.
+        if is_awaited && pause.end_ms() == Some(until_ms) {
+            pause.stop();
+            self.instance.workers.broadcast(&Message::Resume);
+        }
+        Ok(())
     }
 
     fn serve(&self) -> io::Result<()> {

@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "support of tests: whatever fails here fails the test")]
 
 use std::fs;
+use std::thread;
 use std::time::{Duration, Instant};
 
 use almandine_testkit::{Client, Program, Server, Value};
@@ -210,4 +211,29 @@ fn a_client_waits_until_what_it_did_is_durable() {
     while blocked(&mut client) {}
     client.line("CONFIG SET appendfsync everysec");
     assert_eq!(client.line("WAITAOF 1 0 0"), confirmed(1));
+}
+
+/// A client that connects while the log is read waits for it, and is told only when it is no matter of a moment.
+#[test]
+fn a_client_that_comes_early_waits_for_the_log() {
+    let mut server = start(&[]);
+    let address = server.address();
+    server.client().line("SET key value");
+    for _ in 0..3 {
+        server.kill();
+        let early = thread::spawn(move || {
+            loop {
+                let asked = Instant::now();
+                // Neither the process that ends nor the connection itself, which may get the port, has an answer.
+                let reply = Client::connect(address).map(|mut client| client.line("GET key"));
+                if let Ok(reply @ (Value::Bulk(_) | Value::Error(_) | Value::Null)) = reply {
+                    break (reply, asked.elapsed());
+                }
+            }
+        });
+        server.start_again();
+        let (reply, waited) = early.join().unwrap();
+        let is_told = matches!(&reply, Value::Error(text) if text.starts_with(b"LOADING")) && waited > Duration::from_millis(500);
+        assert!(is_told || reply == Value::Bulk(b"value".to_vec()), "{reply} after {waited:?}");
+    }
 }

@@ -100,7 +100,9 @@ pub(crate) fn admit(
         return Admission::Denied(refused.denial);
     }
     if flags.any(Flags::NOT_LOADING) && instance.persistence.is_loading() {
-        return Admission::Refused(CommandError::Loading);
+        // In its first moment clients wait, as for a server that is not there yet.
+        let is_young = instance.pause.active(now_ms) == Some(PauseScope::All);
+        return if is_young { Admission::Paused } else { Admission::Refused(CommandError::Loading) };
     }
     if flags.any(Flags::DENY_OOM) && instance.keyspace.over_limit() {
         return Admission::Refused(out_of_memory(instance));
