@@ -135,19 +135,19 @@ fn writers_wait_while_too_much_is_saved() {
         counted.fetch_add(1, Ordering::Relaxed);
     });
     let mut accessor = keyspace.accessor().expect("an accessor");
-    (0..10_000).for_each(|number| set(&mut accessor, &name(number), &[1; 100]));
+    (0..40_000).for_each(|number| set(&mut accessor, &name(number), &[1; 100]));
     let before = keyspace.figures().used_bytes();
-    let mut copying = begin(&mut accessor, 200_000);
-    let changed = (0..10_000).take_while(|&number| {
+    let mut copying = begin(&mut accessor, 2_000_000);
+    let changed = (0..40_000).take_while(|&number| {
         set(&mut accessor, &name(number), &[2; 100]);
         !keyspace.is_stalled()
     });
     let changed = changed.count();
-    assert!((300..2_000).contains(&changed), "{changed} keys");
-    assert!(keyspace.figures().used_bytes() >= before + 200_000, "what is saved is counted");
+    assert!((2_000..20_000).contains(&changed), "{changed} keys");
+    assert!(keyspace.figures().used_bytes() >= before + 2_000_000, "what is saved is counted");
     let mut found = BTreeMap::new();
     rest(&mut copying, &mut accessor, &mut found);
-    assert_eq!((found.len(), keyspace.is_stalled(), ends.load(Ordering::Relaxed)), (10_000, false, 1));
+    assert_eq!((found.len(), keyspace.is_stalled(), ends.load(Ordering::Relaxed)), (40_000, false, 1));
     assert!(found.values().all(|value| value[..] == [1; 100]));
     // So does the end of one whose walk has not begun.
     drop(copying);
