@@ -6,6 +6,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
+use almandine_base::points::{Witness, witness};
 use almandine_base::{Output, step};
 use almandine_handler::blocking::{Block, Waiting};
 use almandine_handler::{Access, Client, Context, Dispatch, Outcome, PlannedKey, ReadCall, Stop};
@@ -73,6 +74,9 @@ pub(crate) fn wait(
         again_ms: AtomicI64::new(again_ms.unwrap_or(NEVER)),
     };
     let waiter = keys.plan().wait(names, awaited, Box::new(request));
+    // Under the latches: a client that can be served can be unblocked.
+    client.shared.blocked.set(Some(Arc::clone(&waiter)));
+    witness(Witness::Waits, client.shared.id);
     Some(Box::new(Waiting { waiter, timeout_ms, unanswered, log }))
 }
 

@@ -65,7 +65,6 @@ impl WorkerService {
         if let Some(log) = waiting.log {
             self.unconfirmed.push((log.seal, connection.id));
         }
-        connection.client.shared.blocked.set(Some(waiting.waiter.clone()));
         self.await_time(connection);
     }
 

@@ -132,9 +132,6 @@ impl Runner {
             self.answer(client, out, called, args())
         };
         if let Err(pending) = answered {
-            if STEPS & steps::UNIT != 0 && pending == Pending::Key {
-                witness(Witness::Waits, client.shared.id);
-            }
             if !together {
                 self.timing.suspend(client, start_ns, pending);
             }
