@@ -290,7 +290,7 @@ fn show(value: LuaValue) -> Vec<u8> {
         LuaValue::Native(native) => ("function: builtin", native.0),
         LuaValue::Thread(thread) => ("thread", thread.0),
     };
-    format!("{kind}: 0x{:014x}", 0x5500_0000_0000_u64 + u64::from(index) * 64).into_bytes()
+    format!("{kind}: 0x{:012x}", 0x5500_0000_0000_u64 + u64::from(index) * 64).into_bytes()
 }
 
 fn type_(context: &mut Context<'_>) -> Stepped {
