@@ -63,7 +63,7 @@ impl WorkerService {
             blocked.1.add(1);
         }
         if let Some(log) = waiting.log {
-            self.unconfirmed.push((log.seal, connection.id));
+            self.unconfirmed.push_back((log.seal, connection.id));
         }
         self.await_time(connection);
     }
@@ -160,11 +160,10 @@ impl WorkerService {
 
     /// More of the operation log is durable: some wait for that.
     pub(crate) fn confirm(&mut self, control: &mut dyn Control<Connection>) {
-        let reached = {
-            let log = &self.worker.runner.context.instance.persistence.log;
-            self.unconfirmed.extract_if(.., |(seal, _)| log.has_reached(*seal)).collect::<Vec<_>>()
-        };
-        for (seal, id) in reached {
+        let instance = Arc::clone(&self.worker.runner.context.instance);
+        let log = &instance.persistence.log;
+        // A worker takes seals in their order.
+        while let Some((seal, id)) = self.unconfirmed.pop_front_if(|(seal, _)| log.has_reached(*seal)) {
             let Some((connection, out)) = control.connection(id) else { continue };
             let Some(waiting) = &mut connection.client.blocking.waiting else { continue };
             // It may wait for something else by now.
@@ -178,8 +177,8 @@ impl WorkerService {
             self.answer(connection, &waiting, &UnblockAnswer::TimedOut, out);
             control.resume(id);
         }
-        if let Some((seal, _)) = self.unconfirmed.first() {
-            self.worker.runner.context.instance.persistence.log.ask(*seal);
+        if let Some((seal, _)) = self.unconfirmed.front() {
+            log.ask(*seal);
         }
     }
 

@@ -1,5 +1,6 @@
 //! Steps 0 and 8: connections come, send, and go. A received chunk is parsed, its batch run, and what became of it accounted for.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -54,7 +55,7 @@ pub struct WorkerService {
     pub(crate) parked: Parked,
     pub(crate) deferred: Deferred,
     /// Connections whose command waits until what was done is durable, and for what.
-    pub(crate) unconfirmed: Vec<(LogSeal, ConnectionId)>,
+    pub(crate) unconfirmed: VecDeque<(LogSeal, ConnectionId)>,
 }
 
 impl WorkerService {
@@ -74,7 +75,7 @@ impl WorkerService {
             looks: Deadlines::default(),
             parked: Parked::default(),
             deferred: Deferred::default(),
-            unconfirmed: Vec::new(),
+            unconfirmed: VecDeque::new(),
         };
         sessions.reconfigure();
         sessions
