@@ -155,6 +155,11 @@ impl BufferPool {
     /// A free block, or one of a new arena, whose other blocks are kept.
     #[cold]
     fn take_from_arena(&mut self, len: usize) -> Option<Buffer> {
+        #[cfg(feature = "sim")]
+        if crate::sim::turn::simulation().is_some() {
+            // Arenas are the process', and what an earlier world left in them would be counted in the memory of this one.
+            return None;
+        }
         let left = self.arenas_left.filter(|_| len == BLOCK_BYTES)?;
         if let Some(block) = arena::spare() {
             self.kept_bytes += BLOCK_BYTES;

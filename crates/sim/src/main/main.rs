@@ -71,7 +71,8 @@ fn work(options: &Options, next: &AtomicU64, total: &Mutex<Total>) {
 }
 
 fn one(options: &Options, scenario: Scenario, total: &Mutex<Total>) {
-    let recorded = proofs::run(&scenario);
+    let recorded = if options.traces { proofs::trace(&scenario) } else { proofs::run(&scenario) };
+    report::show_run(options, &scenario, &recorded);
     let (faults, outcome) = (recorded.faults.clone(), recorded.outcome.clone());
     // A hundredth of all runs is repeated in any case.
     let twice = options.twice || scenario.seed % 100 == 17;

@@ -37,6 +37,8 @@ What each run is, instead of what its seed says:
 How:
   --jobs N         runs at once (as many as there are processors)
   --twice          run each seed twice: both must be the same to the last event; else one in a hundred is
+  --hashes         tell the hash of all events of each run, which no run before it and no other process changes
+  --trace          write all events of each run to target/sim-PROOF-SEED.txt
   --go-on          do not end at the first failure; all are told
   --no-shrink      do not make a failure small
 
@@ -61,6 +63,10 @@ pub(crate) struct Options {
     pub(crate) jobs: usize,
     /// Each run is repeated.
     pub(crate) twice: bool,
+    /// The hash of each run is told.
+    pub(crate) tells_hashes: bool,
+    /// All events of each run are written to a file.
+    pub(crate) traces: bool,
     /// A failure does not end the runs.
     pub(crate) goes_on: bool,
     /// A failure is made small.
@@ -86,6 +92,8 @@ impl Options {
             replay: None,
             jobs,
             twice: false,
+            tells_hashes: false,
+            traces: false,
             goes_on: false,
             shrinks: true,
             must_fail: false,
@@ -106,6 +114,8 @@ impl Options {
                 "--replay" => options.replay = Some(read(&value()?)?),
                 "--jobs" => options.jobs = usize::try_from(number(&value()?)?).unwrap_or(1).max(1),
                 "--twice" => options.twice = true,
+                "--hashes" => options.tells_hashes = true,
+                "--trace" => options.traces = true,
                 "--go-on" => options.goes_on = true,
                 "--no-shrink" => options.shrinks = false,
                 _ => {

@@ -4,6 +4,8 @@ use std::fs;
 use std::time::Duration;
 
 use almandine_sim::coverage::{self, Counts};
+use almandine_sim::proofs::Recorded;
+use almandine_sim::scenario::Scenario;
 use almandine_sim::shrink::Failing;
 
 use super::Total;
@@ -15,6 +17,17 @@ const SAVED: &str = "target/sim-failure.txt";
 fn list(counts: &Counts) -> String {
     let words: Vec<String> = counts.iter().map(|(what, times)| format!("{what}: {times}")).collect();
     if words.is_empty() { "nothing".to_owned() } else { words.join(", ") }
+}
+
+/// Tells of one run what the options ask for.
+pub(crate) fn show_run(options: &Options, scenario: &Scenario, recorded: &Recorded) {
+    let (name, seed, (hash, events)) = (scenario.proof.name(), scenario.seed, recorded.outcome.trace_hash);
+    if options.tells_hashes {
+        println!("Hash: {name} {seed}: {hash:016x} of {events} events");
+    }
+    if options.traces {
+        write(&format!("target/sim-{name}-{seed}.txt"), &recorded.outcome.last);
+    }
 }
 
 /// Tells what came of all runs. Whether it is what was expected.
@@ -53,7 +66,11 @@ pub(crate) fn show_small(small: &Failing) {
 }
 
 fn save(text: &str) {
-    if let Err(error) = fs::create_dir_all("target").and_then(|()| fs::write(SAVED, text)) {
-        eprintln!("{SAVED}: {error}");
+    write(SAVED, text);
+}
+
+fn write(path: &str, text: &str) {
+    if let Err(error) = fs::create_dir_all("target").and_then(|()| fs::write(path, text)) {
+        eprintln!("{path}: {error}");
     }
 }

@@ -166,6 +166,12 @@ pub fn run(scenario: &Scenario) -> Recorded {
     run_and_tell(scenario, false)
 }
 
+/// Runs a scenario as [`run`] does, and has its outcome tell all events in words, and not the last ones alone.
+#[must_use]
+pub fn trace(scenario: &Scenario) -> Recorded {
+    run_and_tell(scenario, true)
+}
+
 /// Runs a scenario twice: both runs must be the same to the last event.
 ///
 /// # Errors

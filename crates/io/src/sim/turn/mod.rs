@@ -354,8 +354,8 @@ impl Turn {
     /// Executes what is due, and chooses the next thread; none is the driver.
     fn decide(self: &Arc<Self>, own: Option<usize>) -> Option<usize> {
         let mut state = self.lock();
-        if own.is_some() {
-            state.pay_slice();
+        if let Some(own) = own {
+            state.pay_slice(own);
         }
         loop {
             if let Some(doomed) = state.pick_doomed() {

@@ -10,6 +10,7 @@ pub enum Policy {
     Random,
     /// The thread of the highest priority; at as many steps as `changes` says, among the first `steps`, the running thread gets
     /// the lowest one. (Burckhardt et al., "A randomized scheduler with probabilistic guarantees of finding bugs", ASPLOS 2010.)
+    /// A thread that could have run for [`OVERTAKEN_NS`] gets the highest one.
     Pct {
         /// Points at which a priority changes.
         changes: u32,
@@ -23,6 +24,9 @@ pub enum Policy {
 
 /// The longest time for which a thread is starved.
 pub const STARVED_NS: u64 = 10_000_000_000;
+
+/// The longest time for which threads of higher priorities keep one from running: theirs may look for work again and again.
+pub(super) const OVERTAKEN_NS: u64 = 1_000_000_000;
 
 /// What a scheduler may do. The default is harmless: threads switch only where they wait or yield.
 #[derive(Clone, Debug, Default)]
@@ -45,6 +49,8 @@ pub(super) struct Priorities {
     priorities: Vec<u64>,
     /// The next priority below all others.
     lowest: u64,
+    /// The last priority above all others.
+    highest: u64,
 }
 
 impl Priorities {
@@ -52,7 +58,7 @@ impl Priorities {
         let Policy::Pct { changes, steps } = policy else { return Self::default() };
         // Step 0 is never reached, so a choice of 0 changes nothing.
         let changes = (0..*changes).map(|_| choices.below(Subsystem::Schedule, steps + 1)).collect();
-        Self { changes, lowest: u64::MAX / 2, ..Self::default() }
+        Self { changes, lowest: u64::MAX / 2, highest: u64::MAX / 2 + (1 << 16), ..Self::default() }
     }
 
     pub(super) fn add(&mut self, choices: &mut Choices) {
@@ -71,6 +77,12 @@ impl Priorities {
     pub(super) fn fall_behind(&mut self, thread: usize) {
         self.priorities[thread] = self.lowest;
         self.lowest -= 1;
+    }
+
+    /// The thread runs whenever it can, until others come to that, too.
+    pub(super) fn go_ahead(&mut self, thread: usize) {
+        self.highest += 1;
+        self.priorities[thread] = self.highest;
     }
 
     pub(super) fn highest(&self, candidates: &[usize]) -> Option<usize> {

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use std::sync::Arc;
 
 use super::baton::Baton;
-use super::schedule::{Policy, Priorities, STARVED_NS, Schedule};
+use super::schedule::{OVERTAKEN_NS, Policy, Priorities, STARVED_NS, Schedule};
 use crate::sim::choice::{Choices, Subsystem};
 use crate::sim::trace::{Note, Trace};
 use almandine_base::mutants::Mutant;
@@ -214,7 +214,13 @@ impl State {
         is_overdue
     }
 
-    pub(super) fn pay_slice(&mut self) {
+    /// The thread that has the baton pays for what it has done. At an inner point of a schedule by priorities, which is each of
+    /// them, it has paid for a step, and a slice for each would leave no time to those below it.
+    pub(super) fn pay_slice(&mut self, own: usize) {
+        let is_by_priority = matches!(self.schedule.policy, Policy::Pct { .. });
+        if is_by_priority && self.threads[own].status == Status::Runnable && self.holder.gives_way.is_none() {
+            return;
+        }
         self.now_ns += SLICE_NS_MIN + self.choices.below(Subsystem::Clock, SLICE_NS_MORE + 1);
     }
 
@@ -253,7 +259,15 @@ impl State {
             candidates.retain(|&thread| threads[thread].name != *name || now_ns - threads[thread].runnable_ns > STARVED_NS);
         }
         let next = match self.schedule.policy {
-            Policy::Pct { .. } => self.priorities.highest(&candidates),
+            Policy::Pct { .. } => {
+                let (threads, now_ns) = (&self.threads, self.now_ns);
+                let is_overtaken = |&&thread: &&usize| now_ns - threads[thread].runnable_ns > OVERTAKEN_NS;
+                if let Some(&overtaken) = candidates.iter().filter(is_overtaken).min_by_key(|&&thread| threads[thread].runnable_ns)
+                {
+                    self.priorities.go_ahead(overtaken);
+                }
+                self.priorities.highest(&candidates)
+            }
             _ if candidates.is_empty() => None,
             _ => {
                 let drawn = self.choices.below(Subsystem::Schedule, candidates.len() as u64);
