@@ -93,9 +93,6 @@ const BGREWRITEAOF: Command = Command {
 
 fn bgrewriteaof(call: &mut AdminCall<'_>) -> Outcome {
     let persistence = &call.context.instance.persistence;
-    if !persistence.log.is_on() {
-        return Err(errors::server::NO_LOG.into());
-    }
     let begun = persistence.rewrites.ask(persistence.saves.figures().in_background);
     call.reply.simple(match begun.map_err(|_| errors::server::REWRITE_RUNS)? {
         RewriteBegun::Started => "Background append only file rewriting started",

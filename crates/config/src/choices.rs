@@ -70,6 +70,8 @@ choices! {
     VersionCheck { Strict "strict", Relaxed "relaxed" }
     /// When the log of writes is made durable.
     LogSync { EverySecond "everysec", Always "always", Never "no" }
+    /// What BGREWRITEAOF writes beside the log's own base.
+    AofFormat { Native "native", Redis "redis" }
     /// How connections are read and written.
     IoBackend { Auto "auto", IoUring "io_uring", Epoll "epoll" }
 }

@@ -37,8 +37,8 @@ pub use observe::slowlog::{self, CommandLogs, SlowEntry, SlowLog};
 pub use observe::statistics::{self, Statistics, WorkerStatistics};
 pub use pause::{Pause, PauseScope};
 pub use persistence::{
-    Cancelled, Loading, LoadingFigures, LogSeal, OperationLog, Persistence, Reload, RewriteBegun, RewriteFigures, RewriteOutcome,
-    RewriteRuns, Rewrites, SaveFigures, SaveMeter, SaveOutcome, SaveRefused, SaveTask, Saves,
+    Cancelled, Loading, LoadingFigures, LogSeal, OperationLog, Persistence, Reload, RewriteBegun, RewriteCause, RewriteFigures,
+    RewriteOutcome, RewriteRuns, Rewrites, SaveFigures, SaveMeter, SaveOutcome, SaveRefused, SaveTask, Saves,
 };
 pub use shutdown::{Shutdown, ShutdownRequest};
 pub use tracking::{Changed, Tracking, TrackingOptions, TrackingTotals};

@@ -136,9 +136,13 @@ impl Node {
         let log = Arc::<LogSlot>::default();
         follow_changes(&instance, &network, limits, Arc::clone(&host), Arc::clone(&log));
         instance.persistence.saves.begin_from(instance.run.started_ms / 1000, 0);
-        let saver = snapshots::start(Arc::clone(&instance), host)?;
+        let saver = snapshots::start(Arc::clone(&instance), Arc::clone(&host))?;
         let (control, saver) = (Some(control), Some(saver));
-        let rewriter = Some(operation_log::start(Arc::clone(&instance), Arc::clone(&log))?);
+        let rewriter = Some(operation_log::start(
+            Arc::clone(&instance),
+            Arc::clone(&log),
+            Box::new(move |settings| host.directory(settings)),
+        )?);
         Ok(Self { instance, table, network, handle, reactor: selected.kind, control, saver, data, log, rewriter })
     }
 

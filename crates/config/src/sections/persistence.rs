@@ -1,7 +1,7 @@
 //! Snapshots and the append-only file.
 
 use super::{LONG, MEMORY, NATURAL, TEXT, YES_NO, directory_name, dump_name, file_name};
-use crate::choices::{Choice, LogSync, SnapshotVersion, VersionCheck};
+use crate::choices::{AofFormat, Choice, LogSync, SnapshotVersion, VersionCheck};
 use crate::kind::Kind;
 use crate::parameter::section;
 use crate::special::SavePoint;
@@ -48,6 +48,9 @@ section! {
         "Where writes lie that are on their way to the log: a directory of a file system in memory, which outlives the process. \
          auto is /dev/shm, and none in a container; with none, replies wait until the log's file has what they acknowledge."
         => ring_directory: String;
+    "aof-format": (Kind::Choice(AofFormat::NAMES)) = "native" [own]
+        "redis has BGREWRITEAOF also write an append-only file that Redis and Valkey start from, beside the log: a snapshot and \
+         its manifest. With appendonly no it always writes that, and nothing else." => aof_format: AofFormat;
     "no-appendfsync-on-rewrite": YES_NO = "no" [] "Do not flush while the log of writes is rewritten.";
     "auto-aof-rewrite-percentage": NATURAL = "100" []
         "Growth at which the log of writes is rewritten, in per cent of what it was behind the last time; 0 for never."

@@ -59,8 +59,6 @@ pub const REWRITE_ACTIVE: CommandError = CommandError::Fixed(
 );
 /// BGREWRITEAOF while it is done.
 pub const REWRITE_RUNS: CommandError = CommandError::Fixed(&"ERR Background append only file rewriting already in progress");
-/// BGREWRITEAOF without a log.
-pub const NO_LOG: CommandError = CommandError::Fixed(&"ERR There is no log of writes to be rewritten: appendonly is no");
 /// BGSAVE CANCEL without a snapshot to end.
 pub const NO_SAVE: CommandError = CommandError::Fixed(&"ERR Background saving is currently not in progress or scheduled");
 /// SAVE that could not save.

@@ -17,6 +17,15 @@ pub enum RewriteBegun {
     Scheduled,
 }
 
+/// Why one is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RewriteCause {
+    /// A client has asked for it.
+    Asked,
+    /// The log has grown, or has no base.
+    Due,
+}
+
 /// One is being written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RewriteRuns;
@@ -115,13 +124,14 @@ impl Rewrites {
 
     /// Whether one is to be written now; it has begun then. For the thread that writes, which says by [`Rewrites::end`] what has
     /// become of it.
-    pub fn next(&self, is_due: bool) -> bool {
+    pub fn next(&self, is_due: bool) -> Option<RewriteCause> {
         let mut state = self.state();
         if state.running || state.wanted.is_none() && !is_due {
-            return false;
+            return None;
         }
+        let is_asked = state.wanted.is_some() && !state.figures.initial;
         (state.wanted, state.running, state.began_ms) = (None, true, clock::unix_ms());
-        true
+        Some(if is_asked { RewriteCause::Asked } else { RewriteCause::Due })
     }
 
     /// The one that is being written can be ended by this.
@@ -214,7 +224,7 @@ mod tests {
     fn one_that_has_begun_is_cancelled_before_its_meter_is_there() {
         let rewrites = Rewrites::default();
         let is_cancelled = |cancels: bool| {
-            assert!(rewrites.next(true));
+            assert_eq!(rewrites.next(true), Some(RewriteCause::Due));
             if cancels {
                 rewrites.cancel();
             }
@@ -229,18 +239,18 @@ mod tests {
     #[test]
     fn one_base_is_written_at_a_time_and_behind_a_snapshot() {
         let rewrites = Rewrites::default();
-        assert!(!rewrites.next(false));
+        assert_eq!(rewrites.next(false), None);
         assert_eq!(rewrites.ask(true), Ok(RewriteBegun::Scheduled));
         assert!(rewrites.figures().scheduled && !rewrites.figures().running);
-        assert!(rewrites.next(false) && !rewrites.next(true), "one at a time");
+        assert_eq!((rewrites.next(false), rewrites.next(true)), (Some(RewriteCause::Asked), None), "one at a time");
         assert_eq!(rewrites.ask(false), Err(RewriteRuns));
         assert_eq!(rewrites.figures().running_s, Some(0));
         rewrites.end(RewriteOutcome::Failed);
-        assert!(rewrites.next(true), "one that is due");
+        assert_eq!(rewrites.next(true), Some(RewriteCause::Due));
         rewrites.end(RewriteOutcome::Failed);
         assert_eq!((rewrites.figures().failures, rewrites.figures().failed), (2, true));
         assert_eq!(rewrites.ask(false), Ok(RewriteBegun::Started));
-        assert!(rewrites.next(false));
+        assert!(rewrites.next(false).is_some());
         rewrites.end(RewriteOutcome::Done);
         let figures = rewrites.figures();
         assert_eq!((figures.failures, figures.failed, figures.count, figures.last_took_s), (0, false, 1, Some(0)));

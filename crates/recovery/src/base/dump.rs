@@ -1,7 +1,6 @@
 //! All keys of a part of the order of scans become a file of a base.
 
 use std::path::Path;
-use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use almandine_io::thread;
@@ -43,10 +42,7 @@ pub fn dump(accessor: &mut Accessor, path: &Path, dump: &Dump<'_>, progress: &Sa
             let more = walk.next(accessor, |key| {
                 if failed.is_none() && !progress.is_cancelled() {
                     failed = file.key(&key).err();
-                    let delay_us = progress.key_delay_us.load(Relaxed);
-                    if delay_us != 0 {
-                        thread::sleep(Duration::from_micros(delay_us));
-                    }
+                    progress.rest();
                 }
             });
             file.passed(walk.position(), dump.floor);

@@ -17,7 +17,6 @@ pub use stale::remove_stale;
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use almandine_io::{clock, process, thread};
@@ -180,10 +179,7 @@ impl<W: Write> Writing<'_, W> {
         if self.value.capacity() > 1 << 20 {
             self.value = Vec::new();
         }
-        let delay = self.progress.key_delay_us.load(Relaxed);
-        if delay != 0 {
-            thread::sleep(Duration::from_micros(delay));
-        }
+        self.progress.rest();
         Ok(())
     }
 

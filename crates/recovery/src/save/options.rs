@@ -1,8 +1,9 @@
 //! How a snapshot is written, how far it is, and what became of it.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
 
-use almandine_io::memory;
+use almandine_io::{memory, thread};
 use almandine_keyspace::Keyspace;
 use almandine_rdb::file::WriteVersion;
 
@@ -10,6 +11,8 @@ use almandine_rdb::file::WriteVersion;
 const SAVED_SHARE: u64 = 8;
 /// and at least as many bytes.
 const SAVED_BYTES_MIN: u64 = 64 << 20;
+/// Microseconds between two looks at whether a file that is written slowly is still wanted.
+const REST_US: u64 = 10_000;
 
 /// How a snapshot is written.
 #[derive(Clone, Debug)]
@@ -89,6 +92,16 @@ impl SaveProgress {
     /// Asks for its end, without a file.
     pub fn cancel(&self) {
         self.cancelled.store(true, Relaxed);
+    }
+
+    /// Rests behind a key as long as it is asked to, and no longer than it is wanted.
+    pub(crate) fn rest(&self) {
+        let mut left_us = self.key_delay_us.load(Relaxed);
+        while left_us != 0 && !self.is_cancelled() {
+            let part_us = left_us.min(REST_US);
+            thread::sleep(Duration::from_micros(part_us));
+            left_us -= part_us;
+        }
     }
 
     pub(crate) fn is_cancelled(&self) -> bool {

@@ -20,6 +20,8 @@ pub(crate) struct Found {
     pub(super) redis: Option<redis_files::Source>,
     /// The snapshot that a new log begins with, where there is one and nothing of Redis' append-only file.
     pub(super) snapshot: PathBuf,
+    /// An append-only file of Redis is there that this server has written before that snapshot.
+    pub(super) is_exported: bool,
     bytes: u64,
 }
 
@@ -50,8 +52,18 @@ pub(crate) fn find(settings: &Settings, base: &Path, snapshot: PathBuf) -> io::R
     let directory = Directory::take(&path).map_err(io::Error::other)?;
     let manifest = directory.manifest().map_err(io::Error::other)?;
     let is_new = manifest.base.is_none() && manifest.run == 0;
-    let redis = if is_new { redis_files::find(settings, &base, &path)? } else { None };
-    if redis.as_ref().is_none_or(|source| !source.has_manifest()) {
+    let mut redis = if is_new { redis_files::find(settings, &base, &path)? } else { None };
+    let own = redis_files::Own::read(&path)?.filter(|_| redis.is_some());
+    let is_exported = own.map_or(Ok(false), |own| Ok::<_, io::Error>(own.is_before(&snapshot)? && own.has_all(&path)?))?;
+    if is_exported {
+        tracing::warn!(
+            "The snapshot {} was written behind the append-only file in {}, which BGREWRITEAOF wrote while there was no log: the \
+             log begins with the snapshot",
+            snapshot.display(),
+            path.display()
+        );
+        redis = None;
+    } else if redis.as_ref().is_none_or(|source| !source.has_manifest()) {
         // Such that are no log, and such that the log did not begin with.
         redis_files::check(&path)?;
     }
@@ -59,5 +71,5 @@ pub(crate) fn find(settings: &Settings, base: &Path, snapshot: PathBuf) -> io::R
         Some(source) => source.bytes(),
         None => manifest.segments.iter().map(|segment| segment.bytes).sum(),
     };
-    Ok(Found { directory, manifest, redis, snapshot, bytes })
+    Ok(Found { directory, manifest, redis, snapshot, is_exported, bytes })
 }

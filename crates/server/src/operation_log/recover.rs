@@ -95,6 +95,10 @@ fn begin(instance: &Instance, table: &'static Table, found: &mut Found) -> io::R
         }
         tracing::info!("The log begins with {}; the log counts from now on, and not the snapshot", found.snapshot.display());
     }
+    if found.is_exported {
+        // A start that is cut off here looks at the snapshot again.
+        redis_files::end_own(found.directory.path())?;
+    }
     let mut accessor = session(instance)?;
     base::begin(instance, &mut accessor, &found.directory, &mut found.manifest)?;
     // The base is loaded as at every start: all starts take one way.

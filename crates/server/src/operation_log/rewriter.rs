@@ -1,11 +1,14 @@
 //! The thread that gives the log a new base: when a client asks for it, and when the log has grown.
 
 use std::io;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-use almandine_instance::{Instance, RewriteOutcome, SaveMeter};
+use almandine_config::Settings;
+use almandine_config::choices::AofFormat;
+use almandine_instance::{Instance, RewriteCause, RewriteOutcome, SaveMeter};
 use almandine_io::clock;
 use almandine_io::thread::{self, JoinHandle, Waker};
 use almandine_recovery::save::SaveError;
@@ -13,6 +16,7 @@ use almandine_recovery::save::SaveError;
 use super::base;
 use super::running::{LogSlot, RunningLog};
 use crate::meter::Meter;
+use crate::redis_files;
 
 /// How often the size of the log is looked at.
 const PERIOD: Duration = Duration::from_millis(100);
@@ -23,6 +27,9 @@ const HEAL_NS: u64 = 5_000_000_000;
 /// How long the log is not rewritten by itself after a failure; twice as long after each further one, up to an hour.
 const RETRY_NS: u64 = 60_000_000_000;
 const RETRY_DOUBLINGS_MAX: u32 = 6;
+
+/// The directory of the node, by its settings.
+pub(crate) type NodeDirectory = Box<dyn Fn(&Settings) -> PathBuf + Send>;
 
 /// The thread. It ends once the end of its instance is granted.
 pub(crate) struct Rewriter {
@@ -41,18 +48,18 @@ impl Rewriter {
 }
 
 /// Starts the thread.
-pub(crate) fn start(instance: Arc<Instance>, log: Arc<LogSlot>) -> io::Result<Rewriter> {
+pub(crate) fn start(instance: Arc<Instance>, log: Arc<LogSlot>, directory: NodeDirectory) -> io::Result<Rewriter> {
     let waker = Arc::new(Waker::new());
     instance.persistence.rewrites.install_waker(Arc::clone(&waker));
     let own = Arc::clone(&waker);
     let thread = thread::spawn("rewriter", move || {
         while !instance.shutdown.requested() {
             let persistence = &instance.persistence;
-            if let Some(log) = log.get()
-                && !persistence.saves.figures().in_background
-                && persistence.rewrites.next(is_due(&instance))
-            {
-                persistence.rewrites.end(rewrite(&instance, &log));
+            let is_free = !persistence.saves.figures().in_background && !persistence.is_loading();
+            let running = log.get().filter(|_| is_free);
+            let cause = if is_free { persistence.rewrites.next(running.is_some() && is_due(&instance)) } else { None };
+            if let Some(cause) = cause {
+                persistence.rewrites.end(rewrite(&instance, running.as_deref(), &directory, cause));
             } else {
                 own.wait(PERIOD);
             }
@@ -101,27 +108,55 @@ fn heals(ended_ns: u64) -> bool {
     is_time
 }
 
-fn rewrite(instance: &Instance, log: &RunningLog) -> RewriteOutcome {
-    let began_ns = clock::monotonic_ns();
+fn rewrite(instance: &Instance, log: Option<&RunningLog>, node_directory: &NodeDirectory, cause: RewriteCause) -> RewriteOutcome {
     let meter = Arc::new(Meter::default());
-    let delay_us = instance.config.snapshot().settings.persistence.key_save_delay_us;
+    let settings = &instance.config.snapshot().settings;
+    let delay_us = settings.persistence.key_save_delay_us;
     meter.0.key_delay_us.store(u64::try_from(delay_us).unwrap_or(0), Relaxed);
     tracing::info!("Background append only file rewriting started by the thread 'rewriter'");
     instance.persistence.rewrites.meter(Arc::clone(&meter) as Arc<dyn SaveMeter>);
-    match base::renew(instance, log, &meter.0) {
-        Ok(bytes) => {
-            let elapsed_ms = (clock::monotonic_ns() - began_ns) / 1_000_000;
-            tracing::info!("The log begins with a new base: {} keys, {bytes} bytes, {elapsed_ms} ms", meter.keys());
+    let directory = node_directory(settings);
+    let exports = log.is_none() || cause == RewriteCause::Asked && settings.persistence.aof_format == AofFormat::Redis;
+    let renewed = log.map_or(Ok(()), |log| renew(instance, log, &meter));
+    let written = renewed.and_then(|()| if exports { export(instance, &directory, log.is_some(), &meter) } else { Ok(()) });
+    match written {
+        Ok(()) => {
             tracing::info!("Background AOF rewrite finished successfully");
             RewriteOutcome::Done
         }
         Err(SaveError::Cancelled) => {
-            tracing::warn!("The new base of the log was given up");
+            // The first words are those that Redis logs.
+            tracing::warn!("Killing running AOF rewrite child: what it has written is given up");
             RewriteOutcome::Cancelled
         }
         Err(error) => {
-            tracing::error!("Background AOF rewrite terminated with error: {error}. The log goes on as it is");
+            tracing::error!("Background AOF rewrite terminated with error: {error}. What was there before goes on as it is");
             RewriteOutcome::Failed
         }
     }
+}
+
+/// A new base for the log.
+fn renew(instance: &Instance, log: &RunningLog, meter: &Meter) -> Result<(), SaveError> {
+    let began_ns = clock::monotonic_ns();
+    let bytes = base::renew(instance, log, &meter.0)?;
+    let elapsed_ms = (clock::monotonic_ns() - began_ns) / 1_000_000;
+    tracing::info!("The log begins with a new base: {} keys, {bytes} bytes, {elapsed_ms} ms", meter.keys());
+    // From here on it counts, and not what was written before it began.
+    Ok(redis_files::end_own(&log.directory)?)
+}
+
+/// An append-only file of Redis.
+fn export(instance: &Instance, directory: &Path, has_log: bool, meter: &Meter) -> Result<(), SaveError> {
+    let began_ns = clock::monotonic_ns();
+    let saved = redis_files::export(instance, directory, has_log, &meter.0)?;
+    let elapsed_ms = (clock::monotonic_ns() - began_ns) / 1_000_000;
+    let directory = directory.join(&instance.config.snapshot().settings.persistence.log_directory);
+    tracing::info!(
+        "An append-only file of Redis is written in {}: {} keys, {} bytes, {elapsed_ms} ms",
+        directory.display(),
+        saved.keys,
+        saved.bytes
+    );
+    Ok(())
 }

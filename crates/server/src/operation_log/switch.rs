@@ -42,7 +42,9 @@ fn on(instance: &Arc<Instance>, log: &LogSlot, settings: &Settings, directory: &
     let base = files::canonical(if directory.as_os_str().is_empty() { Path::new(".") } else { directory })?;
     let path = base.join(&settings.persistence.log_directory);
     let directory = Directory::take(&path).map_err(io::Error::other)?;
-    redis_files::check(&path)?;
+    if !redis_files::Own::read(&path)?.map_or(Ok(false), |own| own.has_all(&path))? {
+        redis_files::check(&path)?;
+    }
     let there = read_manifest(&path).map_err(io::Error::other)?.unwrap_or_default();
     let (keyspace, persistence) = (&instance.keyspace, &instance.persistence);
     let made = keyspace.log().rings();

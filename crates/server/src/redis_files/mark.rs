@@ -15,6 +15,7 @@ use std::path::Path;
 
 use almandine_io::files;
 
+use super::own::Own;
 use super::source::{Source, bytes_of};
 
 /// The file.
@@ -49,7 +50,7 @@ pub(crate) fn mark(directory: &Path, source: &Source) -> io::Result<()> {
 }
 
 /// Looks whether files of Redis that lie in the directory of a log, or in that of the node, are those that it began with. Which of
-/// them are gone does not matter.
+/// them are gone does not matter, nor do such that this server has written before the log, or beside it.
 ///
 /// # Errors
 /// When there are others, or they are not what they were.
@@ -60,7 +61,11 @@ pub(crate) fn check(directory: &Path) -> io::Result<()> {
         Err(error) if error.kind() == ErrorKind::NotFound => String::new(),
         Err(error) => return Err(io::Error::other(format!("{} cannot be read: {error}", path.display()))),
     };
+    let own = Own::read(directory)?.filter(|own| own.is_older);
     let is_known = |name: &str, path: &Path| {
+        if own.as_ref().is_some_and(|own| own.has(name, path)) {
+            return true;
+        }
         let Ok((bytes, sum)) = describe(path) else { return false };
         let line = format!("file {bytes} {sum:08x} {}", name.escape_default());
         known.lines().any(|known| known == line)
@@ -90,7 +95,7 @@ pub(crate) fn check(directory: &Path) -> io::Result<()> {
 }
 
 /// The names of the files of Redis in a directory.
-fn of_redis(directory: &Path) -> io::Result<Vec<String>> {
+pub(super) fn of_redis(directory: &Path) -> io::Result<Vec<String>> {
     let mut names = files::names(directory)?;
     names.retain(|name| is_of_redis(name));
     names.sort_unstable();
@@ -98,7 +103,7 @@ fn of_redis(directory: &Path) -> io::Result<Vec<String>> {
 }
 
 /// Bytes of a file, and the sum of its end.
-fn describe(path: &Path) -> io::Result<(u64, u32)> {
+pub(super) fn describe(path: &Path) -> io::Result<(u64, u32)> {
     let file = files::open(path)?;
     let bytes = file.len()?;
     let begin = bytes.saturating_sub(SUMMED_BYTES);

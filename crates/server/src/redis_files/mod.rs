@@ -2,14 +2,20 @@
 //!
 //! Its files are read and never changed. When the log has begun, a file beside it ([`mark`]) says what they were: it is the log
 //! that counts from then on, and files of Redis that are others than those refuse the start, for they may be younger.
+//!
+//! The server also writes such files ([`export`]), and knows its own again ([`own`]).
 
+mod export;
 mod load;
 mod mark;
+mod own;
 mod replies;
 mod source;
 
+pub(crate) use export::export;
 pub(crate) use load::load;
 pub(crate) use mark::{check, mark};
+pub(crate) use own::{Own, end_own};
 pub(crate) use source::{Source, find};
 
 #[cfg(test)]

@@ -153,6 +153,10 @@ fn end(instance: &Instance, host: &dyn Host, request: ShutdownRequest) {
         tracing::warn!("Writing initial AOF. Exit anyway.");
     }
     let snapshot = instance.config.snapshot();
+    if !instance.persistence.log.is_on() {
+        // An append-only file of Redis that is being written holds a snapshot up.
+        instance.persistence.rewrites.cancel();
+    }
     if !saves_at_end(&snapshot.settings, request) || instance.persistence.is_loading() {
         return instance.shutdown.accept();
     }

@@ -3,16 +3,19 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
 
-use almandine_config::choices::SnapshotVersion;
-use almandine_instance::{Instance, REDIS_VERSION, SaveMeter, SaveOutcome};
-use almandine_io::clock;
-use almandine_keyspace::Keyspace;
-use almandine_rdb::file::WriteVersion;
-use almandine_recovery::save::{SaveError, SaveOptions, SnapshotFile};
+use almandine_instance::{Instance, SaveMeter, SaveOutcome};
+use almandine_io::{clock, thread};
+use almandine_keyspace::{Accessor, Keyspace};
+use almandine_recovery::save::{SaveError, SnapshotFile};
 
+use super::base::options;
 use crate::meter::Meter;
 use crate::node::Host;
+
+/// Between two looks at whether an append-only file of Redis is written.
+const REST: Duration = Duration::from_millis(10);
 
 /// Where the snapshot is.
 pub(super) fn path(instance: &Instance, host: &dyn Host) -> PathBuf {
@@ -24,21 +27,8 @@ pub(super) fn path(instance: &Instance, host: &dyn Host) -> PathBuf {
 pub(super) fn write(instance: &Instance, host: &dyn Host) -> SaveOutcome {
     let path = path(instance, host);
     let began_ns = clock::monotonic_ns();
-    let snapshot = instance.config.snapshot();
-    let persistence = &snapshot.settings.persistence;
-    let options = SaveOptions {
-        version: match persistence.snapshot_version {
-            SnapshotVersion::Redis10 => WriteVersion::Redis10,
-            SnapshotVersion::Redis11 => WriteVersion::Redis11,
-            SnapshotVersion::Redis12 => WriteVersion::Redis12,
-            SnapshotVersion::Valkey80 => WriteVersion::Valkey80,
-        },
-        checksum: persistence.checksum,
-        compression: persistence.compression,
-        server_version: REDIS_VERSION.to_owned(),
-        functions: instance.scripts.libraries.all().into_iter().map(|(_, library)| library.code.to_vec()).collect(),
-        ..SaveOptions::default()
-    };
+    let options = options(instance);
+    let persistence = &instance.config.snapshot().settings.persistence;
     let meter = Arc::new(Meter::default());
     meter.0.key_delay_us.store(u64::try_from(persistence.key_save_delay_us).unwrap_or(0), Relaxed);
     instance.persistence.saves.meter(keys(&instance.keyspace), Arc::clone(&meter) as Arc<dyn SaveMeter>);
@@ -48,7 +38,7 @@ pub(super) fn write(instance: &Instance, host: &dyn Host) -> SaveOutcome {
     };
     // What is counted later may be in it all the same, and then counts twice.
     let changes = instance.keyspace.figures().totals().changes;
-    let Some(file) = SnapshotFile::begin_now(&mut accessor) else {
+    let Some(file) = begin(instance, &mut accessor) else {
         tracing::warn!("The snapshot is not written: another copy of the data is being made");
         return SaveOutcome::Failed;
     };
@@ -69,6 +59,17 @@ pub(super) fn write(instance: &Instance, host: &dyn Host) -> SaveOutcome {
             tracing::error!("The snapshot {} is not written: {error}. What was there before is there still", path.display());
             SaveOutcome::Failed
         }
+    }
+}
+
+/// Begins a snapshot, behind an append-only file of Redis that is being written.
+fn begin(instance: &Instance, accessor: &mut Accessor) -> Option<SnapshotFile> {
+    loop {
+        let file = SnapshotFile::begin_now(accessor);
+        if file.is_some() || !instance.persistence.rewrites.is_running() {
+            return file;
+        }
+        thread::sleep(REST);
     }
 }
 
