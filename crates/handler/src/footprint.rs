@@ -20,7 +20,7 @@ pub fn of<'p>(program: &'p Program, table: &Table) -> &'p Footprint {
 fn classify(program: &Program, table: &Table) -> Result<Footprint, Unseen> {
     let Calls { sites, repeats, endless } = program.calls()?;
     let (mut keys, mut constants, mut writes, mut leaves) = (false, Vec::new(), false, false);
-    let mut reads_once = sites.len() == 1 && !repeats;
+    let mut reads_once = sites.len() == 1 && !repeats && endless.is_none();
     for site in &sites {
         let unseen = |what| Unseen { line: site.line, what };
         let Some(dispatch) = dispatch_of(site, table).map_err(unseen)? else {

@@ -28,7 +28,7 @@ pub(super) struct Flow<'s, 'p> {
 impl<'s, 'p> Flow<'s, 'p> {
     pub(super) fn new(search: &'s mut Search<'p>, number: usize) -> Self {
         let proto = search.functions[number].proto;
-        search.repeats |= number > 0;
+        search.repeats |= number > 0 && search.root.map(usize::from) != Some(number);
         let mut is_target = vec![false; proto.code.len() + 2];
         for (pc, instruction) in proto.code.iter().enumerate() {
             let skips = matches!(instruction, Instruction::LoadBoolean { skip: true, .. }).then_some(pc + 2);
@@ -374,7 +374,7 @@ impl<'s, 'p> Flow<'s, 'p> {
                 match given {
                     [Held::Constant(k), Held::Function(number)] if !is_open => {
                         if self.string(*k).is_some_and(|name| self.search.wanted == Some(name)) {
-                            self.search.is_found = true;
+                            self.search.root = Some(*number);
                             self.search.enter(*number, &[Held::Keys, Held::Unknown]);
                         }
                     }

@@ -45,8 +45,8 @@ pub(super) struct Search<'p> {
     pub(super) budget: usize,
     /// The function of a library that is asked for, by the name that it is registered by.
     pub(super) wanted: Option<&'p [u8]>,
-    /// It is registered.
-    pub(super) is_found: bool,
+    /// Its number, once that is registered. It runs once for a call.
+    pub(super) root: Option<u16>,
 }
 
 impl<'p> Search<'p> {
@@ -59,7 +59,7 @@ impl<'p> Search<'p> {
             changed: false,
             budget: STEPS_MAX,
             wanted,
-            is_found: false,
+            root: None,
         };
         search.add(proto, 0);
         search.functions[0].parameters = Some(Vec::new());
@@ -92,7 +92,7 @@ impl<'p> Search<'p> {
                     Flow::new(&mut self, number).run()?;
                 }
             }
-            if !self.changed && self.wanted.is_some() && !self.is_found {
+            if !self.changed && self.wanted.is_some() && self.root.is_none() {
                 return Err(Unseen { line: 1, what: "a function that is registered otherwise than by its name and itself" });
             }
             if !self.changed {

@@ -158,6 +158,9 @@ fn functions_of_libraries_have_their_keys_as_an_argument() {
         redis.register_function('g', function(keys, args) return redis.call('GET', args[1]) end)";
     assert_eq!(of(library, "f"), Ok(vec![Some(CallArgument::Key)]));
     assert_eq!(of(library, "g"), Ok(vec![Some(CallArgument::Unknown)]));
+    let repeats = |text: &str| compile(text.as_bytes(), b"@t").unwrap().calls_of(b"f").map(|calls| calls.repeats);
+    assert_eq!(repeats("redis.register_function('f', function(keys) return redis.call('GET', keys[1]) end)"), Ok(false));
+    assert_eq!(repeats(library), Ok(true));
     let by_table = "redis.register_function{function_name = 'h', callback = function(keys) return redis.call('GET', keys[1]) end}";
     assert!(of(by_table, "h").is_err(), "what a table keeps is not followed");
     assert!(of("redis.register_function('f', function(keys) keys[1] = 'x' end)", "f").is_err());
