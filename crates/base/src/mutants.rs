@@ -182,6 +182,10 @@ table! {
     WriteFirst,
     /// Log: holding replies until what they acknowledge is as durable as the mode promises.
     HoldReplies,
+    /// Scripts: watching what one that is suspended may use.
+    WatchScript,
+    /// Scripts: beginning anew when a key of one that was suspended has changed.
+    CompareScript,
 }
 
 #[cfg(loom)]

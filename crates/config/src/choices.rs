@@ -56,6 +56,8 @@ choices! {
     ChannelsByDefault { All "allchannels", None "resetchannels" }
     /// How the process is supervised.
     Supervised { Upstart "upstart", Systemd "systemd", Auto "auto", No "no" }
+    /// Which clients hear that a script runs for long: those that cannot be served, or all.
+    BusyScope { Affected "affected", Node "node" }
     /// What data beyond the memory budget is kept on.
     StorageDevice { File "file", Memory "memory", Null "null", Faulty "faulty" }
     /// What becomes of records read from storage.

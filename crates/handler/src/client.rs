@@ -13,6 +13,7 @@ use crate::blocking::Blocking;
 use crate::computation::Computing;
 use crate::fieldsets::Fieldsets;
 use crate::queue::{Transaction, Watching};
+use crate::script_turn::ScriptTurn;
 use crate::subscriptions::Subscriptions;
 
 /// CLIENT REPLY.
@@ -111,8 +112,8 @@ pub struct Client {
     pub blocking: Blocking,
     /// Its command is called by a script.
     pub in_script: bool,
-    /// What its script has answered that was suspended.
-    pub script_reply: Option<Box<Output>>,
+    /// What its script finds that runs again.
+    pub script: Option<Box<ScriptTurn>>,
 }
 
 impl Client {
@@ -138,7 +139,7 @@ impl Client {
             kept: Kept::default(),
             blocking: Blocking::default(),
             in_script: false,
-            script_reply: None,
+            script: None,
         }
     }
 

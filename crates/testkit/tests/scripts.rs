@@ -3,6 +3,7 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
+use almandine_testkit::mutants::must_notice;
 use almandine_testkit::{Client, Program, Server, Value, full};
 
 /// Moves an amount between two accounts, planned: its code says its keys.
@@ -156,8 +157,13 @@ fn functions_run_beside_others_unless_their_library_keeps_something() {
 
 /// A script that its client waits for.
 fn begin(server: &Server, script: &str) -> thread::JoinHandle<Value> {
-    let (mut client, script) = (server.client(), script.to_owned());
-    thread::spawn(move || client.call(&["EVAL", &script, "0"]).expect("a reply"))
+    begin_with(server, script, &[])
+}
+
+fn begin_with(server: &Server, script: &str, keys: &[&str]) -> thread::JoinHandle<Value> {
+    let (mut client, count) = (server.client(), keys.len().to_string());
+    let words = [&["EVAL", script, &count], keys].concat().iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
+    thread::spawn(move || client.call(&words).expect("a reply"))
 }
 
 fn until(mut holds: impl FnMut() -> bool) {
@@ -176,11 +182,12 @@ fn hears_busy(client: &mut Client) -> bool {
     is_error(&client.call(&["PING"]).expect("a reply"), "BUSY ")
 }
 
-/// While a script runs for long, all connections of all workers hear so; it is killed whatever it catches, and then all is as
-/// before.
+/// While a script runs for long, all connections of all workers hear so where all are to hear; it is killed whatever it catches,
+/// and then all is as before.
 #[test]
 fn a_script_that_never_ends_is_killed() {
-    let server = Server::start(&Program::Almandine, &["--workers", "2", "--lua-time-limit", "100"]);
+    let flags = ["--workers", "2", "--lua-time-limit", "100", "--busy-reply-scope", "node"];
+    let server = Server::start(&Program::Almandine, &flags);
     let mut clients: Vec<Client> = (0..6).map(|_| server.client()).collect();
     for script in ["while true do end", "while true do pcall(function() while true do redis.call('PING') end end) end"] {
         let script = begin(&server, script);
@@ -217,4 +224,116 @@ fn a_script_that_has_written_runs_to_its_end() {
     until(|| hears_busy(&mut client));
     drop(gone);
     until(|| client.call(&["GET", "ended"]).expect("a reply") == Value::Bulk(b"yes".to_vec()));
+}
+
+/// How many scripts have been suspended or have run for long is not told, but whether there is one.
+fn is_known(client: &mut Client) -> bool {
+    client.call(&["FUNCTION", "STATS"]).expect("a reply").to_string().contains("duration_ms")
+}
+
+fn ok(client: &mut Client, words: &[&str]) {
+    assert_eq!(client.call(words).expect("a reply"), Value::Simple(b"OK".to_vec()), "{words:?}");
+}
+
+/// Scripts that never end and have written nothing hold no other up, not even those that change what they read, and no client hears
+/// of them; each can be killed, and all of one client's by closing its connection.
+#[test]
+fn scripts_without_an_end_hold_nobody_up() {
+    let server = Server::start(&Program::Almandine, &["--workers", "2", "--lua-time-limit", "1"]);
+    let mut client = server.client();
+    ok(&mut client, &["SET", "read", "0"]);
+    let alone = units_alone(&mut client);
+    let endless = [
+        "while true do end",
+        "while true do pcall(function() while true do redis.call('GET', KEYS[1]) end end) end",
+        "while true do redis.call('LRANGE', KEYS[2], 0, -1) end",
+    ];
+    let scripts: Vec<_> = (0..60).map(|number| begin_with(&server, endless[number % 3], &["read", "list"])).collect();
+    until(|| is_known(&mut client));
+    for round in 0..200 {
+        let mut other = if round % 10 == 0 { server.client() } else { continue };
+        assert_eq!(other.call(&["PING"]).expect("a reply"), Value::Simple(b"PONG".to_vec()));
+        ok(&mut other, &["SET", "other", "value"]);
+        assert_eq!(other.call(&["GET", "other"]).expect("a reply"), Value::Bulk(b"value".to_vec()));
+    }
+    // Those that have read it begin anew, and are known as what they were.
+    ok(&mut client, &["SET", "read", "1"]);
+    let mut killed = 0;
+    until(|| {
+        killed += usize::from(client.call(&["SCRIPT", "KILL"]).expect("a reply") == Value::Simple(b"OK".to_vec()));
+        scripts.iter().filter(|script| script.is_finished()).count() == scripts.len()
+    });
+    assert!(killed >= scripts.len());
+    for script in scripts {
+        let reply = script.join().expect("a reply");
+        assert!(is_error(&reply, "ERR Script killed by user"), "{reply}");
+    }
+    assert_eq!(units_alone(&mut client), alone, "none of them has held all others up");
+    let mut gone = server.client();
+    gone.send(&[["EVAL", endless[0], "0"]]).expect("sent");
+    until(|| is_known(&mut client));
+    client.call(&["CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"]).expect("a reply");
+    until(|| !is_known(&mut client));
+    assert!(is_error(&client.call(&["SCRIPT", "KILL"]).expect("a reply"), "NOTBUSY "));
+}
+
+/// What a script has read before it was suspended is what is there when it ends: it begins anew when that has changed
+/// (INV-SCRIPT-1).
+fn sees_one_moment(server: &Server) {
+    let mut client = server.client();
+    let script = "local before = redis.call('GET', KEYS[1]) while redis.call('GET', KEYS[2]) ~= ARGV[1] do end
+                  return {before, redis.call('GET', KEYS[1])}";
+    for round in 0..4 {
+        let round = round.to_string();
+        ok(&mut client, &["SET", "value", "before"]);
+        let (mut caller, wanted) = (server.client(), round.clone());
+        let script = thread::spawn(move || caller.call(&["EVAL", script, "2", "value", "signal", &wanted]).expect("a reply"));
+        until(|| is_known(&mut client));
+        ok(&mut client, &["SET", "value", "after"]);
+        ok(&mut client, &["SET", "signal", &round]);
+        let seen = Value::Bulk(b"after".to_vec());
+        assert_eq!(script.join().expect("a reply"), Value::Array(vec![seen.clone(), seen]));
+    }
+}
+
+/// Scripts that read, compute for long and write what follows from it lose no addition of others.
+fn lose_no_addition(server: &Server) {
+    let work = "local n = redis.call('GET', KEYS[1]) for _ = 1, 4 do for i = 1, 100000 do local x = i % 7 end end
+                return redis.call('SET', KEYS[1], n + 1)";
+    let (scripts, rounds) = (3, if full() { 40 } else { 6 });
+    let mut client = server.client();
+    ok(&mut client, &["SET", "sum", "0"]);
+    let added: usize = thread::scope(|scope| {
+        let running: Vec<_> = (0..scripts)
+            .map(|_| {
+                let mut client = server.client();
+                scope.spawn(move || (0..rounds).for_each(|_| ok(&mut client, &["EVAL", work, "1", "sum"])))
+            })
+            .collect();
+        let mut added = 0;
+        while running.iter().any(|script| !script.is_finished()) {
+            client.call(&["INCR", "sum"]).expect("a reply");
+            added += 1;
+            thread::sleep(Duration::from_millis(3));
+        }
+        added
+    });
+    let sum = client.call(&["GET", "sum"]).expect("a reply").to_string();
+    assert!(sum.contains(&(added + scripts * rounds).to_string()), "{sum} of {added} and {}", scripts * rounds);
+}
+
+#[test]
+fn a_suspended_script_sees_one_moment() {
+    let server = Server::start(&Program::Almandine, &["--workers", "2"]);
+    sees_one_moment(&server);
+    lose_no_addition(&server);
+}
+
+/// A server that does not look whether keys of a suspended script have changed is noticed.
+#[test]
+fn scripts_that_go_on_over_changes_are_noticed() {
+    for mutant in ["WatchScript", "CompareScript"] {
+        must_notice(mutant, &["--workers", "2"], 1, sees_one_moment);
+        must_notice(mutant, &["--workers", "2"], 3, lose_no_addition);
+    }
 }

@@ -3,7 +3,7 @@
 use almandine_base::limits;
 
 use super::{LONG, MEMORY, NATURAL, TEXT, YES_NO, collation, title_template};
-use crate::choices::{Choice, Facility, LogFormat, LogLevel, LogTimestamp, OomScoreAdj, Supervised};
+use crate::choices::{BusyScope, Choice, Facility, LogFormat, LogLevel, LogTimestamp, OomScoreAdj, Supervised};
 use crate::kind::Kind;
 use crate::parameter::section;
 
@@ -57,6 +57,9 @@ section! {
     "busy-reply-threshold" / "lua-time-limit": LONG = "5000" []
         "Milliseconds after which a running script may be killed, and other clients hear of it; 0 for never."
         => busy_reply_threshold_ms: u64;
+    "busy-reply-scope": (Kind::Choice(BusyScope::NAMES)) = "affected" []
+        "Which clients hear of it: those that cannot be served meanwhile, or all of the node, as in Redis."
+        => busy_reply_scope: BusyScope;
     "script-memory-limit": MEMORY = "256mb" [] "Memory that one run of a script may use." => script_memory_limit_bytes: u64;
     "hash-seed": TEXT = "" [immutable sensitive hidden] "Seed of the hash function.";
     "req-res-logfile": TEXT = "" [immutable hidden] "File that requests and replies are logged to.";

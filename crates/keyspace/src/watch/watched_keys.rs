@@ -69,6 +69,16 @@ impl WatchedKeys<'_> {
         self.accessor.enter_watch(db, key, watcher)
     }
 
+    /// As [`WatchedKeys::watch`], of a key that the unit of work has latched, which removes nothing.
+    ///
+    /// # Errors
+    /// When a record has to be read first; then it is not watched.
+    pub fn watch_latched(&mut self, db: u16, key: &[u8], watcher: &Arc<Watcher>) -> Result<Watched, Missing> {
+        debug_assert!(self.accessor.in_unit(), "INV-CHANGE-1: a change behind the look is told");
+        let key = self.accessor.key(db, key);
+        self.accessor.enter_watch(db, key, watcher)
+    }
+
     /// Ends watching keys for a client, within a batch; outside of a unit of work the epoch is left between some keys and the
     /// next ones.
     pub fn unwatch<'k>(&mut self, keys: impl Iterator<Item = (u16, &'k [u8])>, watcher: &Arc<Watcher>) {

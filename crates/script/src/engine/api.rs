@@ -107,7 +107,9 @@ impl Api<'_> {
         match reply {
             Some(reply) if *chosen == ProtocolVersion::Resp2 && call.is_last() => {
                 let (mark, at) = (reply.mark(), reply.bytes.len());
-                commands.call(args.as_args(), *chosen, reply);
+                if !commands.call(args.as_args(), *chosen, reply) {
+                    return HostOutcome::Suspend;
+                }
                 // What a script returns of these is what it has got, to the byte.
                 if matches!(reply.bytes.get(at), Some(b'$' | b':' | b'+')) {
                     *has_replied = true;
@@ -115,7 +117,8 @@ impl Api<'_> {
                 }
                 reply.move_to(mark, out);
             }
-            _ => commands.call(args.as_args(), *chosen, out),
+            _ if !commands.call(args.as_args(), *chosen, out) => return HostOutcome::Suspend,
+            _ => {}
         }
         out.flatten();
         if !call.allows(out.bytes.len()) {

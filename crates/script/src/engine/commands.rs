@@ -5,8 +5,10 @@ use almandine_resp::{Args, ProtocolVersion};
 
 /// The commands that a script calls, as the session runs them.
 pub trait Commands {
-    /// Runs a command, and appends its reply; an error of any kind is a reply.
-    fn call(&mut self, args: Args<'_>, version: ProtocolVersion, out: &mut Output);
+    /// Runs a command, and appends its reply; an error of any kind is a reply. False when it has not run: the script is due to be
+    /// suspended, or to end, before it.
+    #[must_use]
+    fn call(&mut self, args: Args<'_>, version: ProtocolVersion, out: &mut Output) -> bool;
 
     /// Whether the caller's user may run a command; nothing for one that does not exist.
     fn permits(&mut self, args: Args<'_>) -> Option<bool>;

@@ -192,6 +192,13 @@ impl Engine {
         end
     }
 
+    /// Gives up what was started, if it has not ended.
+    pub fn abandon(&mut self) {
+        if self.run.take().is_some() {
+            self.machine.reset();
+        }
+    }
+
     /// Tells the statistics how much memory the machine takes, once a run has ended.
     pub fn note_memory(&mut self, machines: &Machines) {
         let used = self.machine.memory_used();

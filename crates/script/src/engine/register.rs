@@ -41,8 +41,9 @@ struct NoCommands {
 }
 
 impl Commands for NoCommands {
-    fn call(&mut self, _args: Args<'_>, _version: ProtocolVersion, out: &mut Output) {
+    fn call(&mut self, _args: Args<'_>, _version: ProtocolVersion, out: &mut Output) -> bool {
         out.bytes.extend_from_slice(b"-ERR no command is called while a library is loaded\r\n");
+        true
     }
 
     fn permits(&mut self, _args: Args<'_>) -> Option<bool> {

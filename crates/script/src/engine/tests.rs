@@ -13,10 +13,15 @@ struct Server {
     called: Vec<String>,
     errors: Vec<String>,
     verdict: Option<Verdict>,
+    /// The next call does not run.
+    is_due: bool,
 }
 
 impl Commands for Server {
-    fn call(&mut self, args: Args<'_>, version: ProtocolVersion, out: &mut Output) {
+    fn call(&mut self, args: Args<'_>, version: ProtocolVersion, out: &mut Output) -> bool {
+        if std::mem::take(&mut self.is_due) {
+            return false;
+        }
         self.called.push(args.iter().map(|word| String::from_utf8_lossy(word)).collect::<Vec<_>>().join(" "));
         let mut reply = Reply::new(out, version);
         match args.at(0) {
@@ -30,6 +35,7 @@ impl Commands for Server {
             b"FAIL" => reply.error("BAD thing"),
             _ => reply.null(),
         }
+        true
     }
 
     fn permits(&mut self, args: Args<'_>) -> Option<bool> {
@@ -188,4 +194,27 @@ fn what_is_killed_catches_nothing_and_what_is_suspended_goes_on() {
     }
     assert!(suspended > 2);
     assert_eq!(out.bytes, b"*2\r\n:100000\r\n$3\r\nkey\r\n");
+    // Before a call, which has not happened then.
+    let text = b"return redis.call('ECHO', KEYS[1])";
+    for text in [
+        &text[..],
+        b"return select(2, pcall(redis.call, 'ECHO', KEYS[1]))",
+        b"local f = coroutine.wrap(function(x) return redis.call('ECHO', x) end) return f(KEYS[1])",
+    ] {
+        let program = Program::Script(bench.scripts.evaluate(text).unwrap());
+        let invocation = Invocation { program: &program, keys: given.as_args(), args: given.as_args().slice_from(1) };
+        bench.engine.start(&bench.scripts.machines, invocation);
+        (bench.server.is_due, bench.server.called) = (true, Vec::new());
+        let mut out = Output::new();
+        let mut go_on = || bench.engine.go_on(&program, &mut bench.server, ProtocolVersion::Resp2, &mut out);
+        let ends = (go_on(), go_on());
+        assert_eq!(
+            ends,
+            (RunEnd::Suspended, RunEnd::Returned),
+            "{} {}",
+            String::from_utf8_lossy(text),
+            String::from_utf8_lossy(&out.bytes)
+        );
+        assert_eq!((&out.bytes[..], &bench.server.called[..]), (&b"$3\r\nkey\r\n"[..], &["ECHO key".to_owned()][..]));
+    }
 }

@@ -18,6 +18,7 @@ use crate::observe::timing::Timing;
 use crate::observe::{hot_keys, monitor};
 use crate::run::outcome::Pending;
 use crate::run::seen::Seen;
+use crate::state::rotation::Rotation;
 use crate::state::script_run::{Restart, Suspended};
 use crate::steps::plan::{Memo, Planned};
 use crate::steps::reply;
@@ -72,8 +73,10 @@ pub(crate) struct Runner {
     pub(crate) engine: Option<Box<Engine>>,
     /// The one for functions of libraries that keep nothing.
     pub(crate) function_engine: Option<Box<Engine>>,
-    /// The script that has run for long.
+    /// The script that has run for long, alone.
     pub(crate) suspended: Option<Box<Suspended>>,
+    /// The scripts that are suspended and hold nothing.
+    pub(crate) rotation: Rotation,
     /// What the replies of the round depend on.
     pub(crate) seen: Seen,
     /// What follows when a command of a script uses a key outside of its unit.
@@ -107,7 +110,7 @@ impl Runner {
         let Called { dispatch, number, together, watched_bytes, .. } = called;
         let lines_before = self.monitor_lines.len();
         // A script that was suspended has been shown.
-        if STEPS & steps::MONITOR != 0 && client.script_reply.is_none() {
+        if STEPS & steps::MONITOR != 0 && client.script.is_none() {
             self.show(client, dispatch, args());
         }
         let mut start_ns = 0;

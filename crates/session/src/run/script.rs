@@ -3,19 +3,21 @@
 //! A script whose code says which keys it uses is planned as a transaction is, and runs beside others. Any other one runs alone:
 //! all other workers are outside of their batches meanwhile (ADR 25). Within EXEC it is part of that unit.
 //!
-//! One that has run for `busy-reply-threshold` is suspended, with its unit and the batch of its worker open: it goes on between the
-//! rounds of the worker, slice by slice, while clients hear that the server is busy ([`crate::service::busy`]). Its reply waits for
-//! the command, which is run again. Within EXEC a script is not suspended: its worker serves no other client meanwhile.
+//! One that is planned and has run for a slice is suspended while nothing of it can have been seen ([`crate::run::rotation`]). One
+//! that is alone and has run for `busy-reply-threshold` is suspended, with its unit and the batch of its worker open: it goes on
+//! between the rounds of the worker, slice by slice, while clients hear that the server is busy ([`crate::service::busy`]). The
+//! reply waits for the command, which is run again. Within EXEC a script is not suspended: its worker serves no other client
+//! meanwhile.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 
 use almandine_base::events::Classes;
 use almandine_base::{Output, step};
+use almandine_config::choices::BusyScope;
 use almandine_handler::{
-    Client, CommandError, Dispatch, Flags, Outcome, PlannedKey, Prepare, ScriptCall, Stop, errors, follow, footprint, rights,
-    tracking,
+    Anew, Client, CommandError, Dispatch, Flags, Outcome, PlannedKey, Prepare, ScriptCall, ScriptTurn, Stop, Watching, errors,
+    follow, footprint, rights, tracking,
 };
 use almandine_io::{clock, entropy};
 use almandine_keyspace::{Filled, Missing, Need};
@@ -38,9 +40,28 @@ use crate::steps::residency::is_too_much;
 /// Steps around a command that a script calls.
 const IN_SCRIPT: u8 = steps::MONITOR | steps::TRACK | steps::HOT_KEYS | steps::NOTIFY | steps::READ_AT_ONCE;
 /// Events that reads tell.
-const TOLD: Classes = Classes::EXPIRED.union(Classes::MISS);
-/// What a script that has run for long may take between two rounds of its worker.
+pub(crate) const TOLD: Classes = Classes::EXPIRED.union(Classes::MISS);
+/// What a planned script may take before it is suspended.
+const FIRST_SLICE_NS: u64 = 2_000_000;
+/// What one that is alone, and has run for long, may take between two rounds of its worker.
 const SLICE_NS: u64 = 5_000_000;
+/// How often a script begins anew, with a slice that is twice as long each time, before it runs alone.
+const ANEW_MAX: u32 = 4;
+/// Fast commands of a script between two looks at the clock.
+const CALLS: u32 = 64;
+
+/// How a script begins.
+#[derive(Default)]
+struct Begins {
+    /// It holds all others up.
+    alone: bool,
+    /// How often it has begun anew.
+    times: u32,
+    /// How others know it, if it has begun before.
+    running: Option<Arc<Running>>,
+    /// The lines for MONITOR's listeners that are not its own.
+    lines: usize,
+}
 
 impl Runner {
     /// Runs a script as a unit of work, or as part of the one that has begun. Its errors are replies.
@@ -56,20 +77,55 @@ impl Runner {
         (args, key): (Args<'_>, PlannedKey),
         prepare: Prepare,
     ) -> Outcome {
-        if let Some(mut reply) = client.script_reply.take() {
-            reply.flatten();
-            self.count_failure(args, &reply.bytes);
-            out.bytes.extend_from_slice(&reply.bytes);
-            return Ok(());
+        let mut begins = Begins { lines: self.monitor_lines.len(), ..Begins::default() };
+        match client.script.take().map(|turn| *turn) {
+            Some(ScriptTurn::Ended(mut reply)) => {
+                reply.flatten();
+                self.count_failure(args, &reply.bytes);
+                out.bytes.extend_from_slice(&reply.bytes);
+                return Ok(());
+            }
+            Some(ScriptTurn::Anew(anew)) => {
+                (begins.times, begins.alone, begins.running) = (anew.times, anew.times > ANEW_MAX, Some(anew.running));
+            }
+            Some(ScriptTurn::Waits) | None if self.is_past_turn(client) => {
+                client.script = Some(Box::new(ScriptTurn::Waits));
+                return Err(Stop::Suspended);
+            }
+            Some(ScriptTurn::Waits) | None => {}
         }
+        let (running, times) = (begins.running.clone(), begins.times);
+        let ran = self.run_admitted(client, out, (args, key), prepare, begins);
+        match (&ran, running) {
+            (Ok(()) | Err(Stop::Suspended), _) | (_, None) => {}
+            (Err(Stop::Cold), Some(running)) => client.script = Some(Box::new(ScriptTurn::Anew(Anew { running, times }))),
+            (Err(_), Some(running)) => self.context.instance.scripts.running.leave(&running),
+        }
+        ran
+    }
+
+    /// Runs a script, unless it may not run.
+    fn run_admitted(
+        &mut self,
+        client: &mut Client,
+        out: &mut Output,
+        (args, key): (Args<'_>, PlannedKey),
+        prepare: Prepare,
+        begins: Begins,
+    ) -> Outcome {
         let call = prepare(&self.context, args)?;
         self.admit_script(&call)?;
-        let lines = self.monitor_lines.len();
-        if self.run_prepared(client, out, (args, key), &call, false)? == Restart::Due {
+        let (lines, times) = (begins.lines, begins.times);
+        if self.run_prepared(client, out, (args, key), &call, begins)? == Restart::Due {
             self.monitor_lines.truncate(lines);
-            self.run_prepared(client, out, (args, key), &call, true)?;
+            self.run_prepared(client, out, (args, key), &call, Begins { alone: true, times, running: None, lines })?;
         }
         Ok(())
+    }
+
+    /// Whether scripts of this part of the round have taken so long that others wait for the next one.
+    fn is_past_turn(&mut self, client: &Client) -> bool {
+        self.rotation.spent_ns >= FIRST_SLICE_NS && !self.is_past && !self.accessor.reader(client.db).plan().in_unit()
     }
 
     /// Runs a script that may run. One that is planned, and uses a key outside of its plan before anything of it was seen, has
@@ -80,10 +136,10 @@ impl Runner {
         out: &mut Output,
         (args, key): (Args<'_>, PlannedKey),
         call: &ScriptCall<'_>,
-        alone: bool,
+        begins: Begins,
     ) -> Result<Restart, Stop> {
         let own = self.take_engine(&call.program);
-        let scope = match self.begin_unit(client, call, alone || own.is_none()) {
+        let scope = match self.begin_unit(client, call, begins.alone || own.is_none()) {
             Ok(scope) => scope,
             Err(stop) => {
                 if let Some(engine) = own {
@@ -100,7 +156,8 @@ impl Runner {
             return Err(errors::script::BUSY_FUNCTION.into());
         };
         // One that runs alone has waited for others.
-        let start_ns = if scope == Scope::Alone && !alone { clock::monotonic_ns() } else { self.timing.begun_ns() };
+        let slice_ns = if scope == Scope::Alone && !begins.alone { clock::monotonic_ns() } else { self.timing.begun_ns() };
+        let start_ns = begins.running.as_ref().map_or(slice_ns, |running| running.start_ns);
         let instance = &self.context.instance;
         let invocation = Invocation { program: &call.program, keys: call.keys, args: call.args };
         engine.start(&instance.scripts.machines, invocation);
@@ -115,8 +172,12 @@ impl Runner {
             endless: scope == Scope::Planned && is_endless(&call.program),
             scope,
             start_ns,
-            slice_ns: start_ns,
-            running: None,
+            slice_ns,
+            slice_max_ns: slice_max_ns(scope, begins.times),
+            spent_ns: 0,
+            times: begins.times,
+            calls: 0,
+            running: begins.running,
             before: Before { db: client.db, version: client.version, transaction: client.transaction.take() },
         };
         client.in_script = true;
@@ -126,9 +187,17 @@ impl Runner {
             RunEnd::Suspended => {
                 debug_assert_eq!(before, out.len(), "a script that is suspended has no reply");
                 out.truncate(mark);
-                let (connection, orphan, out) = (None, None, Output::new());
+                out.set_whole(false);
+                self.restart = Restart::No;
+                let (connection, orphan, out, rest) = (None, None, Output::new(), None);
                 let program = call.program.clone();
-                self.suspended = Some(Box::new(Suspended { engine, run, program, connection, orphan, out }));
+                let mut suspended = Box::new(Suspended { engine, run, program, connection, orphan, out, rest });
+                if scope == Scope::Planned {
+                    self.leave(client, &mut suspended, (args, call), begins.lines);
+                    self.rotation.left = Some(suspended);
+                } else {
+                    self.suspended = Some(suspended);
+                }
                 return Err(Stop::Suspended);
             }
             RunEnd::Failed | RunEnd::Returned => {}
@@ -193,7 +262,12 @@ impl Runner {
     }
 
     /// Begins a unit of these keys, with all that a script may need of them at hand.
-    fn begin_planned<'k, K: Iterator<Item = &'k [u8]>>(&mut self, db: u16, keys: impl Fn() -> K, writes: bool) -> Outcome {
+    pub(crate) fn begin_planned<'k, K: Iterator<Item = &'k [u8]>>(
+        &mut self,
+        db: u16,
+        keys: impl Fn() -> K,
+        writes: bool,
+    ) -> Outcome {
         let accessor = &mut self.accessor;
         // What has expired is removed where it is met, while that is told.
         let may_write = writes || accessor.changes().publishes(TOLD);
@@ -233,7 +307,7 @@ impl Runner {
     }
 
     /// Runs a script that has been prepared, until it ends or is suspended.
-    fn go_on(
+    pub(crate) fn go_on(
         &mut self,
         (engine, program): (&mut Engine, &Program),
         run: &mut ScriptRun,
@@ -252,7 +326,7 @@ impl Runner {
     }
 
     /// The client of a script that has ended is what it was.
-    fn end_script(&self, run: &mut ScriptRun, client: &mut Client) {
+    pub(crate) fn end_script(&self, run: &mut ScriptRun, client: &mut Client) {
         if let Some(running) = run.running.take() {
             self.context.instance.scripts.running.leave(&running);
         }
@@ -280,12 +354,20 @@ impl Runner {
     }
 
     /// Keeps the machine for the next run.
-    fn keep_engine(&mut self, mut engine: Box<Engine>, program: &Program) {
-        engine.note_memory(&self.context.instance.scripts.machines);
-        match program {
-            _ if engine.of_libraries.is_some() => self.function_engine = Some(engine),
-            Program::Script(_) => self.engine = Some(engine),
-            Program::Function(_) => self.context.instance.scripts.libraries.give_engine(engine),
+    pub(crate) fn keep_engine(&mut self, mut engine: Box<Engine>, program: &Program) {
+        let machines = &self.context.instance.scripts.machines;
+        engine.note_memory(machines);
+        let replaced = match program {
+            _ if engine.of_libraries.is_some() => self.function_engine.replace(engine),
+            Program::Script(_) => self.engine.replace(engine),
+            Program::Function(_) => {
+                self.context.instance.scripts.libraries.give_engine(engine);
+                None
+            }
+        };
+        // The one that scripts had meanwhile.
+        if let Some(replaced) = replaced {
+            replaced.retire(machines);
         }
     }
 
@@ -331,27 +413,45 @@ impl Worker {
     /// The connection waits for the end of its script; `done` commands of the batch have run.
     #[cold]
     pub(crate) fn await_script(&mut self, connection: &Connection, done: usize) -> Executed {
-        if let Some(suspended) = &mut self.runner.suspended {
+        let rotation = &mut self.runner.rotation;
+        if let Some(mut suspended) = rotation.left.take() {
             suspended.connection = Some(connection.id);
+            rotation.enter(suspended);
+        } else if let Some(suspended) = &mut self.runner.suspended {
+            suspended.connection = Some(connection.id);
+            monitor::publish(&mut self.runner.monitor_lines, &self.runner.context.instance);
+            running::end();
+        } else {
+            rotation.waiting.push_back(connection.id);
         }
-        monitor::publish(&mut self.runner.monitor_lines, &self.runner.context.instance);
-        running::end();
         Executed { commands: done, end: BatchEnd::Awaits }
     }
 
-    /// The connection is gone: its script runs to its end.
-    pub(crate) fn keep_script(&mut self, connection: &Connection) {
-        let Some(suspended) = &mut self.runner.suspended else { return };
-        if suspended.connection != Some(connection.id) {
-            return;
-        }
+    /// The connection is gone: its script runs to its end. One that only reads, or has not begun, does not: then the keys that it
+    /// watched are returned.
+    pub(crate) fn keep_script(&mut self, connection: &mut Connection) -> Option<Watching> {
+        self.runner.forget_script(&mut connection.client);
         let client = &connection.client;
-        let mut orphan = Client::new(Arc::clone(&client.shared), client.access.clone());
-        (orphan.db, orphan.in_script) = (client.db, true);
-        suspended.orphan = Some(Box::new(orphan));
+        let orphan = || {
+            let mut orphan = Client::new(Arc::clone(&client.shared), client.access.clone());
+            (orphan.db, orphan.in_script) = (client.db, true);
+            Some(Box::new(orphan))
+        };
+        if let Some(mut suspended) = self.runner.rotation.take(connection.id) {
+            if suspended.rest.as_ref().is_none_or(|rest| !rest.writes) {
+                return Some(self.runner.drop_script(suspended));
+            }
+            suspended.orphan = orphan();
+            self.runner.rotation.enter(suspended);
+        } else if let Some(suspended) = &mut self.runner.suspended
+            && suspended.connection == Some(connection.id)
+        {
+            suspended.orphan = orphan();
+        }
+        None
     }
 
-    /// Runs the script that is suspended for a slice.
+    /// Runs the script that is suspended, alone, for a slice.
     #[cold]
     pub(crate) fn go_on_with_script(&mut self, control: &mut dyn Control<Connection>) {
         let Some(mut suspended) = self.runner.suspended.take() else { return };
@@ -362,7 +462,8 @@ impl Worker {
             (None, Some(id)) => match control.connection(id) {
                 Some((connection, _)) => &mut connection.client,
                 None => {
-                    debug_assert!(false, "a connection that goes leaves its script behind");
+                    // It is being closed.
+                    self.runner.suspended = Some(suspended);
                     return;
                 }
             },
@@ -382,7 +483,7 @@ impl Worker {
             runner.end_unit();
             runner.notify_changes(client);
             runner.accessor.end_batch();
-            client.script_reply = Some(Box::new(std::mem::take(out)));
+            client.script = Some(Box::new(ScriptTurn::Ended(std::mem::take(out))));
             runner.keep_engine(suspended.engine, &suspended.program);
             runner.after_command.finish_of_nobody(&runner.context);
             if let Some(id) = id.filter(|_| orphan.is_none()) {
@@ -392,6 +493,11 @@ impl Worker {
         running::end();
         monitor::publish(&mut self.runner.monitor_lines, &self.runner.context.instance);
     }
+}
+
+/// How long the first slice of a script may be.
+fn slice_max_ns(scope: Scope, times: u32) -> u64 {
+    if scope == Scope::Planned { FIRST_SLICE_NS << times.min(ANEW_MAX) } else { SLICE_NS }
 }
 
 fn is_endless(program: &Program) -> bool {
@@ -477,27 +583,45 @@ impl Caller<'_> {
     /// Others hear of the script from now on, and may end it.
     #[cold]
     fn show(&mut self) {
-        let called = self.called.map(|args| args.iter().map(<[u8]>::to_vec).collect());
-        let running = Arc::new(Running {
-            kind: self.program.kind(),
-            name: self.program.name(),
-            command: called.unwrap_or_default(),
-            start_ns: self.run.start_ns,
-            wrote: AtomicBool::new(self.run.wrote),
-            killed: AtomicBool::new(false),
-        });
-        self.runner.context.instance.scripts.running.enter(Arc::clone(&running));
-        self.run.running = Some(running);
+        let running = self.runner.make_known(self.run, self.program, self.called);
+        if self.run.scope != Scope::Planned {
+            self.runner.context.instance.scripts.running.hold_all(&running);
+        }
+    }
+
+    /// Whether the script may be suspended without anything that it holds: nothing of it was seen.
+    fn may_rest(&self) -> bool {
+        let run = &*self.run;
+        run.scope == Scope::Planned && !run.seen && !self.runner.is_past && !self.program.code().mentions(b"log")
+    }
+
+    /// Whether the script has run for `busy-reply-threshold`.
+    fn is_long(&self, now_ns: u64) -> bool {
+        let threshold_ms = self.runner.context.settings().process.busy_reply_threshold_ms;
+        threshold_ms != 0 && now_ns.saturating_sub(self.run.start_ns) / 1_000_000 >= threshold_ms
+    }
+
+    /// Whether the script is to be suspended, or to end, before its next command.
+    fn is_due(&mut self, dispatch: &Dispatch) -> bool {
+        let run = &mut *self.run;
+        run.calls += if dispatch.flags.any(Flags::FAST) { 1 } else { CALLS / 4 };
+        if run.calls <= CALLS {
+            return false;
+        }
+        run.calls = 0;
+        let now_ns = clock::monotonic_ns();
+        run.is_killed() || run.is_over(now_ns) && (run.scope == Scope::Alone && self.is_long(now_ns) || self.may_rest())
     }
 }
 
 impl Commands for Caller<'_> {
-    fn call(&mut self, args: Args<'_>, version: ProtocolVersion, out: &mut Output) {
+    fn call(&mut self, args: Args<'_>, version: ProtocolVersion, out: &mut Output) -> bool {
         self.client.version = version;
         out.set_whole(true);
         if self.runner.restart == Restart::Due {
             // The script catches what is not for it.
-            return write_left_plan(out, version);
+            write_left_plan(out, version);
+            return true;
         }
         let table = self.runner.context.table;
         let resolved = match self.runner.names.lookup(table, args.at(0)) {
@@ -507,18 +631,25 @@ impl Commands for Caller<'_> {
         let Some(dispatch) = resolved else {
             let known = table.resolve_known(args.at(0), args.get(1)).filter(|known| known.flags.any(Flags::NO_SCRIPT));
             let error = if known.is_some() { &errors::script::NOT_ALLOWED } else { &errors::script::UNKNOWN_COMMAND };
-            return reply::error(&self.runner.context, self.client, out, error);
+            reply::error(&self.runner.context, self.client, out, error);
+            return true;
         };
+        if self.is_due(dispatch) {
+            return false;
+        }
         if let Some(refusal) = self.refusal(dispatch, args) {
             self.run.seen |= !self.run.endless;
             self.runner.context.statistics().command(usize::from(dispatch.index)).rejected.add(1);
-            return reply::error(&self.runner.context, self.client, out, &refusal);
+            reply::error(&self.runner.context, self.client, out, &refusal);
+            return true;
         }
         if dispatch.flags.any(Flags::WRITES) && !self.run.wrote {
-            self.run.wrote = true;
-            if let Some(running) = &self.run.running {
-                running.wrote.store(true, Relaxed);
+            if let Some(running) = &self.run.running
+                && !self.runner.context.instance.scripts.running.may_write(running)
+            {
+                return false;
             }
+            self.run.wrote = true;
         }
         if self.client.tracking.is_some() && !self.run.remembered && !dispatch.flags.any(Flags::MAY_WRITE) {
             self.remember_declared(dispatch);
@@ -530,6 +661,7 @@ impl Commands for Caller<'_> {
         self.run.seen |= dispatch.flags.any(Flags::MAY_WRITE);
         let ran = self.runner.run::<IN_SCRIPT>(self.client, out, called, || args);
         debug_assert!(ran.is_ok(), "a command of a unit has a reply, if only an error");
+        true
     }
 
     fn permits(&mut self, args: Args<'_>) -> Option<bool> {
@@ -551,25 +683,25 @@ impl Commands for Caller<'_> {
             return Verdict::End;
         }
         let now_ns = clock::monotonic_ns();
-        if self.run.running.is_none() {
-            let threshold_ms = self.runner.context.settings().process.busy_reply_threshold_ms;
-            if threshold_ms == 0 || now_ns.saturating_sub(self.run.start_ns) / 1_000_000 < threshold_ms {
-                return Verdict::GoOn;
-            }
-            if self.run.endless && !self.run.seen {
-                // It is suspended then, and may be killed.
-                self.runner.restart = Restart::Due;
-                return Verdict::End;
-            }
+        self.run.calls = 0;
+        if self.run.is_killed() {
+            return Verdict::End;
+        }
+        let (is_over, is_long) = (self.run.is_over(now_ns), self.is_long(now_ns));
+        let is_told = self.runner.context.settings().process.busy_reply_scope == BusyScope::Node;
+        if !(is_long && is_told) && (is_over || is_long) && self.may_rest() {
+            return if is_over { Verdict::Suspend } else { Verdict::GoOn };
+        }
+        if is_long && self.run.endless && !self.run.seen {
+            // It is suspended then, and may be killed, while all others hear of it.
+            self.runner.restart = Restart::Due;
+            return Verdict::End;
+        }
+        let holds_all = |running: &Arc<Running>| running.holds_all.load(Relaxed);
+        if is_long && self.run.running.as_ref().is_none_or(|running| self.run.scope != Scope::Planned && !holds_all(running)) {
             self.show();
             self.run.slice_ns = 0;
         }
-        let is_killed = self.run.running.as_ref().is_some_and(|running| running.killed.load(Relaxed));
-        let is_over = now_ns.saturating_sub(self.run.slice_ns) >= SLICE_NS;
-        match (is_killed, self.run.scope == Scope::Alone && is_over) {
-            (true, _) => Verdict::End,
-            (false, true) => Verdict::Suspend,
-            (false, false) => Verdict::GoOn,
-        }
+        if self.run.scope == Scope::Alone && is_long && self.run.is_over(now_ns) { Verdict::Suspend } else { Verdict::GoOn }
     }
 }

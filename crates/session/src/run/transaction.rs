@@ -13,7 +13,7 @@ use almandine_base::points::{Witness, witness};
 use almandine_base::{Output, sometimes, step};
 use almandine_command_spec::Access;
 use almandine_handler::{
-    Client, CommandError, Dispatch, Flags, Outcome, Queue, Stop, Transaction, errors, follow, tracking, transaction,
+    Client, CommandError, Dispatch, Flags, Outcome, Queue, Stop, Transaction, Watching, errors, follow, tracking, transaction,
 };
 use almandine_keyspace::{Accessor, Missing};
 use almandine_resp::{Args, Batch, Reply};
@@ -181,7 +181,7 @@ impl Worker {
             }
             Err(_) => return Err(Pending::Records),
         }
-        let broken = is_broken(&mut self.runner.accessor, client);
+        let broken = client.watching.as_ref().is_some_and(|watching| is_broken(&mut self.runner.accessor, watching));
         // The latches are kept from the comparison to the last command.
         step!(WatchUnderLatch, (), else {
             self.runner.accessor.unit().end();
@@ -275,9 +275,8 @@ impl Worker {
     }
 }
 
-/// Whether a key that the client watches has changed, or has expired or been evicted since.
-fn is_broken(accessor: &mut Accessor, client: &Client) -> bool {
-    let Some(watching) = &client.watching else { return false };
+/// Whether a key that is watched has changed, or has expired or been evicted since.
+pub(crate) fn is_broken(accessor: &mut Accessor, watching: &Watching) -> bool {
     watching.watcher.has_changed()
         || watching.keys.iter().any(|watched| watched.existed && !accessor.unit().exists(watched.db, &watched.key))
 }

@@ -21,7 +21,7 @@ use crate::steps::admit::is_other_protocol;
 use crate::steps::plan::Planned;
 
 /// How often a worker that waits for one that is alone looks whether that is a script that runs for long.
-const LOOK: Duration = Duration::from_millis(5);
+pub(crate) const LOOK: Duration = Duration::from_millis(5);
 
 /// What a worker does when it may touch data again.
 pub(crate) enum HeldUp {
@@ -75,7 +75,7 @@ impl Worker {
         } else if is_about_keys(client, dispatch) {
             return BatchEnd::Paused;
         } else if !self.is_allowed(client, dispatch, args) {
-            let error = match self.runner.context.instance.scripts.running.longest().map(|running| running.kind) {
+            let error = match self.runner.context.instance.scripts.running.holder() {
                 // It has ended just now.
                 None => return BatchEnd::Paused,
                 Some(ProgramKind::Script) => &errors::script::BUSY_SCRIPT,

@@ -383,7 +383,11 @@ impl Service for WorkerService {
         tracing::debug!("Closed the connection of client {} at {}", connection.client.shared.id, connection.client.shared.address);
         self.sizes.forget(&mut connection, &self.worker.runner.context);
         self.forget_waiting(&mut connection);
-        self.worker.keep_script(&connection);
+        if let Some(watching) = self.worker.keep_script(&mut connection) {
+            let mut gone = Client::new(Arc::clone(&connection.client.shared), connection.client.access.clone());
+            gone.watching = Some(Box::new(watching));
+            self.end_watching(&mut gone);
+        }
         if connection.client.watching.is_some() {
             self.end_watching(&mut connection.client);
         }
@@ -444,6 +448,7 @@ impl Service for WorkerService {
     fn has_work(&self) -> bool {
         !self.worker.computing.is_empty()
             || self.worker.runner.suspended.is_some()
+            || self.worker.has_turn()
             || self.sizes.is_due(&self.worker.runner.context)
     }
 
@@ -459,6 +464,9 @@ impl Service for WorkerService {
             self.worker.go_on_with_script(control);
         } else {
             self.worker.compute(control);
+            if self.worker.has_turn() {
+                self.worker.rotate(control);
+            }
         }
     }
 
@@ -492,6 +500,7 @@ impl Service for WorkerService {
 
     #[inline]
     fn idle(&mut self) {
+        self.worker.runner.rotation.spent_ns = 0;
         self.sizes.tell_others(&self.worker.runner.context);
     }
 

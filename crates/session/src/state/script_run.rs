@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use almandine_base::Output;
-use almandine_handler::{Client, Transaction};
+use almandine_handler::{Client, Transaction, Watching};
 use almandine_net::ConnectionId;
 use almandine_resp::ProtocolVersion;
 use almandine_script::{Engine, Program, Running};
@@ -26,7 +26,15 @@ pub(crate) struct ScriptRun {
     pub(crate) start_ns: u64,
     /// When its slice began.
     pub(crate) slice_ns: u64,
-    /// What others see of it, once it has run for long.
+    /// How long a slice may be.
+    pub(crate) slice_max_ns: u64,
+    /// What its slices before this one have taken.
+    pub(crate) spent_ns: u64,
+    /// How often it has begun anew.
+    pub(crate) times: u32,
+    /// Commands since it was last asked whether its slice is over.
+    pub(crate) calls: u32,
+    /// What others see of it, once it was suspended or has run for long.
     pub(crate) running: Option<Arc<Running>>,
     /// What its client was.
     pub(crate) before: Before,
@@ -64,6 +72,39 @@ pub(crate) struct Before {
     pub(crate) transaction: Option<Transaction>,
 }
 
+impl ScriptRun {
+    /// Whether the slice is over.
+    pub(crate) fn is_over(&self, now_ns: u64) -> bool {
+        now_ns.saturating_sub(self.slice_ns) >= self.slice_max_ns
+    }
+
+    /// A slice ends. Returns what it has taken.
+    pub(crate) fn end_slice(&mut self, now_ns: u64) -> u64 {
+        let took_ns = now_ns.saturating_sub(self.slice_ns);
+        self.spent_ns += took_ns;
+        took_ns
+    }
+
+    /// Whether another client has ended it.
+    pub(crate) fn is_killed(&self) -> bool {
+        self.running.as_ref().is_some_and(|running| running.is_killed())
+    }
+}
+
+/// What a script leaves between two slices that holds nothing meanwhile.
+pub(crate) struct Rest {
+    /// The keys that it may use, and what hears of their changes.
+    pub(crate) watching: Watching,
+    /// Whether it may change them.
+    pub(crate) writes: bool,
+    /// It has to begin anew in any case.
+    pub(crate) is_lost: bool,
+    /// Its time, which stands still, Unix milliseconds.
+    pub(crate) now_ms: i64,
+    /// What MONITOR's listeners see when it ends.
+    pub(crate) lines: String,
+}
+
 /// A script that is suspended.
 pub(crate) struct Suspended {
     pub(crate) engine: Box<Engine>,
@@ -74,4 +115,6 @@ pub(crate) struct Suspended {
     /// A client in place of one that is gone.
     pub(crate) orphan: Option<Box<Client>>,
     pub(crate) out: Output,
+    /// Nothing for one that is alone, and keeps its unit of work.
+    pub(crate) rest: Option<Rest>,
 }

@@ -16,6 +16,7 @@ use crate::observe::after_command::AfterCommand;
 use crate::observe::timing::Timing;
 use crate::run::runner::Runner;
 use crate::run::seen::Seen;
+use crate::state::rotation::Rotation;
 use crate::state::script_run::Restart;
 use crate::state::unit_memory::UnitMemory;
 use crate::steps::plan::{Memo, Planner};
@@ -50,6 +51,7 @@ impl Worker {
             engine: None,
             function_engine: None,
             suspended: None,
+            rotation: Rotation::default(),
             seen: Seen::default(),
             restart: Restart::No,
             is_past: false,

@@ -58,9 +58,10 @@ const FLAGS: &[&str] =
     &["--save", "", "--enable-protected-configs", "yes", "--enable-debug-command", "yes", "--enable-module-command", "yes"];
 
 /// What makes ours name the encodings of Redis 7.0, which has no listpacks of sets; one worker, since tests do not wait for the
-/// replies of one client before they ask by another; and replies that pile up until a limit closes the client, which is what some
-/// tests wait for.
-const AS_7_0: &[&str] = &["--object-encoding-names", "7.0", "--workers", "1", "--client-output-pause", "0"];
+/// replies of one client before they ask by another; replies that pile up until a limit closes the client, which is what some
+/// tests wait for; and all clients hear of a script that runs for long.
+const AS_7_0: &[&str] =
+    &["--object-encoding-names", "7.0", "--workers", "1", "--client-output-pause", "0", "--busy-reply-scope", "node"];
 
 /// Those of them that take seconds, for every test run.
 pub(crate) const FAST: &[&str] = &[
