@@ -183,10 +183,16 @@ fn show_class(call: &mut ReadCall<'_>, script: &Program) {
             reply.bulk(b"why");
             reply.bulk(unseen.what.as_bytes());
         }
-        Footprint::Declared { keys, constants, writes, .. } => {
-            reply.map(4);
+        Footprint::Declared { keys, constants, writes, grows, .. } => {
+            reply.map(if grows.is_some() { 6 } else { 4 });
             reply.bulk(b"class");
-            reply.bulk(b"parallel");
+            reply.bulk(if grows.is_some() { b"growing" } else { b"parallel" });
+            if let Some(unseen) = grows {
+                reply.bulk(b"line");
+                reply.integer(unseen.line.into());
+                reply.bulk(b"why");
+                reply.bulk(unseen.what.as_bytes());
+            }
             reply.bulk(b"declared-keys");
             reply.integer((*keys).into());
             reply.bulk(b"further-keys");

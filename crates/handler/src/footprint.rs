@@ -19,7 +19,7 @@ pub fn of<'p>(program: &'p Program, table: &Table) -> &'p Footprint {
 
 fn classify(program: &Program, table: &Table) -> Result<Footprint, Unseen> {
     let Calls { sites, repeats, endless } = program.calls()?;
-    let (mut keys, mut constants, mut writes, mut leaves) = (false, Vec::new(), false, false);
+    let (mut keys, mut constants, mut writes, mut leaves, mut grows) = (false, Vec::new(), false, false, None);
     let mut reads_once = sites.len() == 1 && !repeats && endless.is_none();
     for site in &sites {
         let unseen = |what| Unseen { line: site.line, what };
@@ -31,13 +31,22 @@ fn classify(program: &Program, table: &Table) -> Result<Footprint, Unseen> {
         writes |= matches!(dispatch.run, Handler::Write(_));
         leaves |= dispatch.flags.any(Flags::MAY_WRITE);
         reads_once &= matches!(dispatch.run, Handler::Read(_)) && dispatch.key != 0 && dispatch.flags.any(Flags::FAST);
-        for argument in keys_of(site, dispatch).ok_or_else(|| unseen("a key that is neither of KEYS nor written there"))? {
+        let further = unseen("a key that is neither of KEYS nor written there");
+        let Some(arguments) = keys_of(site, dispatch) else {
+            grows = grows.or(Some(further));
+            continue;
+        };
+        for argument in arguments {
             match argument {
                 CallArgument::Key => keys = true,
                 CallArgument::Constant(bytes) => constants.push(bytes.clone()),
-                CallArgument::Unknown => return Err(unseen("a key that is neither of KEYS nor written there")),
+                CallArgument::Unknown => grows = grows.or(Some(further)),
             }
         }
+    }
+    // It is suspended where it comes to a key that is not known before.
+    if let Some(unseen) = grows.filter(|_| leaves || writes || program.code().mentions(b"log")) {
+        return Err(unseen);
     }
     // What runs for long is run again alone, if nothing of it was seen.
     if let Some(line) = endless.filter(|_| leaves || program.code().mentions(b"log")) {
@@ -45,7 +54,14 @@ fn classify(program: &Program, table: &Table) -> Result<Footprint, Unseen> {
     }
     constants.sort_unstable();
     constants.dedup();
-    Ok(Footprint::Declared { keys, constants, writes, reads_once, endless: endless.is_some() })
+    Ok(Footprint::Declared {
+        keys,
+        constants,
+        writes,
+        reads_once: reads_once && grows.is_none(),
+        endless: endless.is_some(),
+        grows,
+    })
 }
 
 /// The command of a call; `None` for one that fails whatever it is given.

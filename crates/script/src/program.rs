@@ -73,6 +73,8 @@ pub enum Footprint {
         reads_once: bool,
         /// It may have no end. It leaves nothing behind then, but its reply.
         endless: bool,
+        /// It reads further keys, for what stands in this line. It leaves nothing behind then, too.
+        grows: Option<Unseen>,
     },
 }
 

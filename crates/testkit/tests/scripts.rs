@@ -18,6 +18,9 @@ const BOTH: &str = "return redis.call('GET', KEYS[1]) + redis.call('GET', KEYS[2
 /// What all accounts have, alone.
 const ALL: &str =
     "local sum = 0 for _, key in ipairs(redis.call('KEYS', 'account*')) do sum = sum + redis.call('GET', key) end return sum";
+/// The same, with a plan that grows: each key is known when the one before was read.
+const ALL_GROWING: &str = "local sum, key = 0, KEYS[1] for i = 1, 6 do
+    sum = sum + redis.call('GET', key) key = redis.call('GET', 'behind' .. key) end return sum";
 
 const ACCOUNTS: usize = 6;
 const EACH: i64 = 1_000;
@@ -42,6 +45,7 @@ fn no_sum_ever_misses_what_is_on_its_way() {
         client.call(&["SET", &account(number), &EACH.to_string()]).expect("a reply");
     }
     client.call(&["MSET", "left", &EACH.to_string(), "right", &EACH.to_string()]).expect("a reply");
+    link_accounts(&mut client);
     let rounds = if full() { 20_000 } else { 2_000 };
     thread::scope(|scope| {
         for number in 0..4 {
@@ -72,6 +76,7 @@ fn no_sum_ever_misses_what_is_on_its_way() {
             scope.spawn(move || {
                 for round in 0..rounds / 4 {
                     assert_eq!(integer(&client.call(&["EVAL", BOTH, "2", "left", "right"]).expect("a reply")), 2 * EACH);
+                    sum_grows_to_all(&mut client);
                     if round % 8 == 0 {
                         let sum = integer(&client.call(&["EVAL", ALL, "0"]).expect("a reply"));
                         assert_eq!(sum, EACH * ACCOUNTS as i64);
@@ -81,6 +86,44 @@ fn no_sum_ever_misses_what_is_on_its_way() {
         }
     });
     assert_eq!(integer(&client.call(&["EVAL", ALL, "0"]).expect("a reply")), EACH * ACCOUNTS as i64);
+}
+
+/// Each account names the next one, by a key of its own.
+fn link_accounts(client: &mut Client) {
+    for number in 0..ACCOUNTS {
+        let behind = format!("behind{}", account(number));
+        client.call(&["SET", &behind, &account((number + 1) % ACCOUNTS)]).expect("a reply");
+    }
+}
+
+fn sum_grows_to_all(client: &mut Client) {
+    let sum = client.call(&["EVAL", ALL_GROWING, "1", &account(0)]).expect("a reply");
+    assert_eq!(integer(&sum), EACH * ACCOUNTS as i64);
+}
+
+/// What a plan that grows has read is of one moment, while two accounts at a time change.
+fn growing_sums_are_whole(server: &Server) {
+    let mut client = server.client();
+    for number in 0..ACCOUNTS {
+        client.call(&["SET", &account(number), &EACH.to_string()]).expect("a reply");
+    }
+    link_accounts(&mut client);
+    thread::scope(|scope| {
+        let moving: Vec<_> = (0..2)
+            .map(|number| {
+                let mut client = server.client();
+                scope.spawn(move || {
+                    for round in 0..2_000 {
+                        let (from, to) = (account((round + number) % ACCOUNTS), account((round * 7 + 1) % ACCOUNTS));
+                        client.call(&["EVAL", MOVE, "2", &from, &to, "1"]).expect("a reply");
+                    }
+                })
+            })
+            .collect();
+        while moving.iter().any(|client| !client.is_finished()) {
+            sum_grows_to_all(&mut client);
+        }
+    });
 }
 
 /// How many units have run alone.
@@ -102,7 +145,10 @@ fn scripts_that_say_their_keys_do_not_run_alone() {
         ("local n = 0 for _, key in ipairs(KEYS) do n = n + redis.call('EXISTS', key) end return n", 0),
         ("return redis.call('DEL', unpack(KEYS))", 0),
         ("return pcall(redis.call, 'INCR', KEYS[1])", 0),
-        ("local n = 0 while redis.call('LLEN', KEYS[1] .. '') > n do n = n + 1 end return n", 1),
+        ("local n = 0 while redis.call('LLEN', KEYS[1] .. ARGV[1]) > n do n = n + 1 end return n", 0),
+        ("local n = 0 for i = 1, 50 do n = n + redis.call('EXISTS', KEYS[1] .. i) end return n", 0),
+        ("local n = 0 for i = 1, 1000 do n = n + redis.call('EXISTS', KEYS[1] .. i) end return n", 1),
+        ("return redis.call('MGET', unpack(ARGV))", 0),
         (MOVE_ALONE, 1),
     ] {
         let before = units_alone(&mut client);
@@ -329,11 +375,19 @@ fn a_suspended_script_sees_one_moment() {
     lose_no_addition(&server);
 }
 
+/// A plan that grows is latched as one that was known before.
+#[test]
+fn a_script_that_reads_what_it_finds_sees_one_moment() {
+    let server = Server::start(&Program::Almandine, &["--workers", "2"]);
+    growing_sums_are_whole(&server);
+}
+
 /// A server that does not look whether keys of a suspended script have changed is noticed.
 #[test]
 fn scripts_that_go_on_over_changes_are_noticed() {
     for mutant in ["WatchScript", "CompareScript"] {
         must_notice(mutant, &["--workers", "2"], 1, sees_one_moment);
         must_notice(mutant, &["--workers", "2"], 3, lose_no_addition);
+        must_notice(mutant, &["--workers", "2"], 3, growing_sums_are_whole);
     }
 }

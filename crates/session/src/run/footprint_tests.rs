@@ -11,7 +11,7 @@ fn footprint_of(text: &str) -> Footprint {
 
 fn declared(keys: bool, constants: &[&str], writes: bool) -> Footprint {
     let constants = constants.iter().map(|key| key.as_bytes().into()).collect();
-    Footprint::Declared { keys, constants, writes, reads_once: false, endless: false }
+    Footprint::Declared { keys, constants, writes, reads_once: false, endless: false, grows: None }
 }
 
 #[test]
@@ -56,15 +56,30 @@ fn what_may_have_no_end_is_planned_if_it_leaves_nothing_behind() {
 
 #[test]
 fn the_line_is_told_that_makes_a_script_run_alone() {
-    let Footprint::Any(unseen) = footprint_of("local a = 1\nreturn redis.call('GET', ARGV[1])") else { panic!("it is planned") };
+    let Footprint::Any(unseen) = footprint_of("local a = 1\nreturn redis.call('INCR', ARGV[1])") else { panic!("it is planned") };
     assert_eq!(unseen.line, 2);
+}
+
+#[test]
+fn scripts_that_only_read_have_plans_that_grow() {
+    for text in [
+        "return redis.call('GET', ARGV[1])",
+        "return redis.call('GET', KEYS[1] .. 'x')",
+        "return redis.call('MGET', unpack(ARGV))",
+        "return redis.call('GET', redis.call('GET', KEYS[1]))",
+        "while redis.call('GET', ARGV[1]) do end",
+    ] {
+        assert!(matches!(footprint_of(text), Footprint::Declared { grows: Some(_), writes: false, .. }), "{text}");
+    }
 }
 
 #[test]
 fn others_may_touch_anything() {
     for text in [
-        "return redis.call('GET', ARGV[1])",
-        "return redis.call('GET', KEYS[1] .. 'x')",
+        "return redis.call('SET', KEYS[1] .. 'x', 1)",
+        "redis.call('INCR', KEYS[1]) return redis.call('GET', ARGV[1])",
+        "redis.log(redis.LOG_NOTICE, 'x') return redis.call('GET', ARGV[1])",
+        "redis.call('PUBLISH', 'a', 'b') return redis.call('GET', ARGV[1])",
         "return redis.call(ARGV[1], KEYS[1])",
         "return redis.call('KEYS', '*')",
         "redis.call('SELECT', 1) return redis.call('GET', KEYS[1])",

@@ -9,16 +9,16 @@
 use std::sync::Arc;
 
 use almandine_base::{sometimes, step};
-use almandine_handler::{Anew, Client, PlannedKey, ScriptCall, ScriptTurn, WatchedKey, Watching};
+use almandine_handler::{Anew, Client, PlannedKey, ScriptCall, ScriptTurn, Stop, WatchedKey, Watching};
 use almandine_io::clock;
-use almandine_keyspace::{Accessor, Watched};
+use almandine_keyspace::Watched;
 use almandine_net::Control;
 use almandine_resp::Args;
-use almandine_script::{Footprint, Program, RunEnd, Running};
+use almandine_script::{Engine, Footprint, Program, RunEnd, Running};
 
 use crate::observe::{monitor, running};
 use crate::run::runner::Runner;
-use crate::run::script::TOLD;
+use crate::run::script::{TOLD, planned_keys};
 use crate::run::transaction::is_broken;
 use crate::state::connection::Connection;
 use crate::state::script_run::{Rest, Restart, ScriptRun, Suspended};
@@ -30,47 +30,102 @@ const TURN_NS: u64 = 1_000_000;
 const LINES_MAX: usize = 64 << 10;
 /// Connections with scripts that have not begun which get another chance in one round.
 const RESUMED_MAX: usize = 64;
+/// Keys of a script that reads keys which are not known before, beyond which it runs alone.
+const KEYS_MAX: usize = 200;
 /// A script that begins anew so often runs alone.
 const TIMES_ALONE: u32 = u32::MAX;
 
+/// Why a suspended script does not go on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Lost {
+    /// A key has changed, or may have: it begins anew.
+    Changed,
+    /// A key has to be read from the device: it begins anew when that has been.
+    Cold,
+    /// It begins anew, alone.
+    Alone,
+}
+
 impl Runner {
-    /// Suspends a planned script: what it may use is watched, and released.
-    pub(crate) fn leave(
-        &mut self,
-        client: &Client,
-        suspended: &mut Suspended,
-        (args, call): (Args<'_>, &ScriptCall<'_>),
-        lines: usize,
-    ) {
-        let mut rest = Rest {
-            watching: Watching::default(),
-            writes: false,
-            is_lost: false,
-            now_ms: self.now_ms,
-            lines: self.monitor_lines.split_off(lines),
-        };
-        if let Some(Footprint::Declared { keys, constants, writes, .. }) = call.program.footprint().get() {
-            rest.writes = *writes;
-            let declared = if *keys { call.keys } else { call.keys.first(0) };
-            for key in declared.iter().chain(constants.iter().map(|key| &**key)) {
-                let watcher = Arc::clone(&rest.watching.watcher);
-                let mut watching = self.accessor.watching();
-                match step!(WatchScript, watching.watch_latched(client.db, key, &watcher), else Ok(Watched::Existing)) {
-                    Ok(Watched::Before) => {}
-                    Ok(watched) => {
-                        let existed = watched == Watched::Existing;
-                        rest.watching.keys.push(WatchedKey { db: client.db, key: key.into(), existed });
-                    }
-                    Err(_) => rest.is_lost = true,
-                }
+    /// What a planned script leaves behind when it is suspended for the first time.
+    pub(crate) fn rest_of(&self, call: &ScriptCall<'_>) -> Rest {
+        let writes = matches!(call.program.footprint().get(), Some(Footprint::Declared { writes: true, .. }));
+        let (watching, more) = (Watching::default(), planned_keys(call).collect());
+        Rest { watching, more, writes, is_lost: false, now_ms: self.now_ms, lines: String::new() }
+    }
+
+    /// Releases what a planned script may use, which is watched from now on.
+    pub(crate) fn release(&mut self, db: u16, rest: &mut Rest) {
+        for key in rest.more.drain(..) {
+            let watcher = Arc::clone(&rest.watching.watcher);
+            let mut watching = self.accessor.watching();
+            match step!(WatchScript, watching.watch_latched(db, &key, &watcher), else Ok(Watched::Existing)) {
+                Ok(Watched::Before) => {}
+                Ok(watched) => rest.watching.keys.push(WatchedKey { db, key, existed: watched == Watched::Existing }),
+                Err(_) => rest.is_lost = true,
             }
         }
-        debug_assert!(!suspended.run.seen && !suspended.run.wrote, "INV-SCRIPT-1: nothing of it was seen");
         self.accessor.unit().end();
-        self.make_known(&mut suspended.run, &suspended.program, Some(args));
-        suspended.engine.note_memory(&self.context.instance.scripts.machines);
-        suspended.rest = Some(rest);
-        self.rotation.spent_ns += suspended.run.end_slice(clock::monotonic_ns());
+    }
+
+    /// Latches the keys of a script again, and those that it wants.
+    ///
+    /// # Errors
+    /// Why it does not go on. Then nothing is held.
+    pub(crate) fn grow(&mut self, run: &mut ScriptRun, rest: &mut Rest) -> Result<(), Lost> {
+        rest.more = run.growth.as_mut().map(|growth| std::mem::take(&mut growth.wanted)).unwrap_or_default();
+        if rest.watching.keys.len() + rest.more.len() > KEYS_MAX {
+            return Err(Lost::Alone);
+        }
+        self.latch_again(run, rest)
+    }
+
+    /// Suspends a planned script that has released what it may use.
+    pub(crate) fn leave(&mut self, mut suspended: Box<Suspended>, args: Args<'_>, lines: usize) {
+        let Suspended { engine, run, program, rest, .. } = &mut *suspended;
+        debug_assert!(!run.seen && !run.wrote, "INV-SCRIPT-1: nothing of it was seen");
+        if let Some(rest) = rest {
+            rest.lines = self.monitor_lines.split_off(lines);
+        }
+        self.make_known(run, program, Some(args));
+        engine.note_memory(&self.context.instance.scripts.machines);
+        self.rotation.spent_ns += run.slice.end(clock::monotonic_ns());
+        self.rotation.left = Some(suspended);
+    }
+
+    /// Gives up a planned script in its first slice, which has released what it may use.
+    pub(crate) fn give_up(
+        &mut self,
+        mut engine: Box<Engine>,
+        (mut run, rest): (ScriptRun, &Rest),
+        client: &mut Client,
+        (args, program, lost): (Args<'_>, &Program, Lost),
+    ) -> Result<Restart, Stop> {
+        engine.abandon();
+        self.keep_engine(engine, program);
+        self.unwatch(Some(rest));
+        self.rotation.spent_ns += run.slice.end(clock::monotonic_ns());
+        self.restart = Restart::No;
+        if lost == Lost::Changed {
+            let (running, times) = (self.make_known(&mut run, program, Some(args)), run.times + 1);
+            // Others know it further on.
+            run.running = None;
+            client.script = Some(Box::new(ScriptTurn::Anew(Anew { running, times })));
+        }
+        self.end_script(&mut run, client);
+        match lost {
+            Lost::Cold => Err(Stop::Cold),
+            Lost::Changed => Err(Stop::Suspended),
+            Lost::Alone => Ok(Restart::Due),
+        }
+    }
+
+    /// Ends watching what a script may have read.
+    pub(crate) fn unwatch(&mut self, rest: Option<&Rest>) {
+        if let Some(Rest { watching, .. }) = rest {
+            let keys = watching.keys.iter().map(|watched| (watched.db, &*watched.key));
+            self.accessor.watching().unwatch(keys, &watching.watcher);
+        }
     }
 
     /// Others hear of a script from now on, and may end it.
@@ -104,29 +159,34 @@ impl Runner {
         }
     }
 
-    /// Latches the keys of a script again. False when it has to begin anew; then nothing is held.
-    fn latch_again(&mut self, run: &ScriptRun, rest: &Rest) -> bool {
+    /// Latches the keys of a script again.
+    ///
+    /// # Errors
+    /// When it does not go on. Then nothing is held.
+    fn latch_again(&mut self, run: &ScriptRun, rest: &Rest) -> Result<(), Lost> {
         if run.is_killed() {
             // It calls no command any more.
             self.accessor.unit().plan();
             self.accessor.unit().begin();
-            return true;
+            return Ok(());
         }
         // What is told of keys that are read is seen.
         if rest.is_lost || self.accessor.changes().publishes(TOLD) {
-            return false;
+            return Err(Lost::Changed);
         }
-        let keys = || rest.watching.keys.iter().map(|watched| &*watched.key);
-        if self.begin_planned(run.before.db, keys, rest.writes).is_err() {
-            self.accessor.cold().forget_wanted();
-            return false;
+        let watched = || rest.watching.keys.iter().map(|watched| &*watched.key);
+        let keys = || watched().chain(rest.more.iter().map(|key| &**key));
+        match self.begin_planned(run.before.db, keys, rest.writes) {
+            Ok(()) => {}
+            Err(Stop::Cold) => return Err(Lost::Cold),
+            Err(_) => return Err(Lost::Alone),
         }
         if step!(CompareScript, is_broken(&mut self.accessor, &rest.watching), else false) {
             sometimes!("a key of a suspended script has changed");
             self.accessor.unit().end();
-            return false;
+            return Err(Lost::Changed);
         }
-        true
+        Ok(())
     }
 }
 
@@ -193,21 +253,27 @@ impl Runner {
     fn take_turn(&mut self, client: &mut Client, suspended: &mut Box<Suspended>) -> bool {
         let Suspended { engine, run, program, out, rest, .. } = &mut **suspended;
         let Some(rest) = rest else { return true };
-        (run.slice_ns, run.slice_max_ns) = (clock::monotonic_ns(), TURN_NS);
-        self.timing.begin(run.slice_ns);
-        let mut anew = (!self.latch_again(run, rest)).then_some(run.times + 1);
+        (run.slice.begun_ns, run.slice.max_ns) = (clock::monotonic_ns(), TURN_NS);
+        self.timing.begin(run.slice.begun_ns);
         let mut end = RunEnd::Failed;
-        if anew.is_none() {
+        let mut latched = self.latch_again(run, rest);
+        while latched.is_ok() {
             end = self.go_on((engine, program), run, client, out, (None, PlannedKey::default()));
-            if std::mem::take(&mut self.restart) == Restart::Due {
-                self.accessor.unit().end();
-                anew = Some(TIMES_ALONE);
+            if end != RunEnd::Suspended {
+                break;
             }
+            self.release(run.before.db, rest);
+            if !run.wants_keys() {
+                break;
+            }
+            latched = self.grow(run, rest);
         }
-        let now_ns = clock::monotonic_ns();
-        run.end_slice(now_ns);
-        if anew.is_none() && end == RunEnd::Suspended {
+        if std::mem::take(&mut self.restart) == Restart::Due && latched.is_ok() {
             self.accessor.unit().end();
+            latched = Err(Lost::Alone);
+        }
+        run.slice.end(clock::monotonic_ns());
+        if latched.is_ok() && end == RunEnd::Suspended {
             self.accessor.end_batch();
             rest.lines.push_str(&std::mem::take(&mut self.monitor_lines));
             if rest.lines.len() > LINES_MAX {
@@ -216,30 +282,28 @@ impl Runner {
             return false;
         }
         let known = run.running.clone();
-        match anew {
-            None => {
+        match latched {
+            Ok(()) => {
                 self.monitor_lines.insert_str(0, &rest.lines);
                 self.end_script(run, client);
-                client.computing.spend(run.spent_ns);
+                client.computing.spend(run.slice.spent_ns);
                 self.notify_changes(client);
                 self.end_unit();
                 self.notify_changes(client);
                 client.script = Some(Box::new(ScriptTurn::Ended(std::mem::take(out))));
             }
-            Some(times) => {
+            Err(lost) => {
+                self.accessor.cold().forget_wanted();
                 self.monitor_lines.clear();
+                let times = if lost == Lost::Alone { TIMES_ALONE } else { run.times + 1 };
                 client.in_script = false;
                 client.transaction = run.before.transaction.take();
                 client.script = known.map(|running| Box::new(ScriptTurn::Anew(Anew { running, times })));
             }
         }
-        unwatch(&mut self.accessor, &rest.watching);
+        self.unwatch(Some(rest));
         self.accessor.end_batch();
         self.after_command.finish_of_nobody(&self.context);
         true
     }
-}
-
-fn unwatch(accessor: &mut Accessor, watching: &Watching) {
-    accessor.watching().unwatch(watching.keys.iter().map(|watched| (watched.db, &*watched.key)), &watching.watcher);
 }

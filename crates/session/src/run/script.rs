@@ -31,9 +31,9 @@ use crate::observe::{monitor, running};
 use crate::run::outcome::{BatchEnd, Executed};
 use crate::run::runner::{Called, Runner, steps};
 use crate::state::connection::Connection;
-use crate::state::script_run::{Before, Restart, Scope, ScriptRun, Suspended};
+use crate::state::script_run::{Before, Growth, Restart, Scope, ScriptRun, Slice, Suspended};
 use crate::state::worker::Worker;
-use crate::steps::plan::Planned;
+use crate::steps::plan::{Planned, declared_keys};
 use crate::steps::reply;
 use crate::steps::residency::is_too_much;
 
@@ -78,7 +78,12 @@ impl Runner {
         prepare: Prepare,
     ) -> Outcome {
         let mut begins = Begins { lines: self.monitor_lines.len(), ..Begins::default() };
-        match client.script.take().map(|turn| *turn) {
+        let turn = client.script.take();
+        if !matches!(turn.as_deref(), Some(ScriptTurn::Ended(_))) && self.is_past_turn(client) {
+            client.script = turn.or_else(|| Some(Box::new(ScriptTurn::Waits)));
+            return Err(Stop::Suspended);
+        }
+        match turn.map(|turn| *turn) {
             Some(ScriptTurn::Ended(mut reply)) => {
                 reply.flatten();
                 self.count_failure(args, &reply.bytes);
@@ -87,10 +92,6 @@ impl Runner {
             }
             Some(ScriptTurn::Anew(anew)) => {
                 (begins.times, begins.alone, begins.running) = (anew.times, anew.times > ANEW_MAX, Some(anew.running));
-            }
-            Some(ScriptTurn::Waits) | None if self.is_past_turn(client) => {
-                client.script = Some(Box::new(ScriptTurn::Waits));
-                return Err(Stop::Suspended);
             }
             Some(ScriptTurn::Waits) | None => {}
         }
@@ -172,29 +173,41 @@ impl Runner {
             endless: scope == Scope::Planned && is_endless(&call.program),
             scope,
             start_ns,
-            slice_ns,
-            slice_max_ns: slice_max_ns(scope, begins.times),
-            spent_ns: 0,
+            slice: Slice::new(slice_ns, slice_max_ns(scope, begins.times)),
             times: begins.times,
-            calls: 0,
+            growth: (scope == Scope::Planned && grows(&call.program)).then(|| Growth::new(planned_keys(call))),
             running: begins.running,
             before: Before { db: client.db, version: client.version, transaction: client.transaction.take() },
         };
         client.in_script = true;
         let (mark, before, at) = (out.mark(), out.len(), out.bytes.len());
         let called = (Some(args), if scope == Scope::Single { key } else { PlannedKey::default() });
-        match self.go_on((&mut engine, &call.program), &mut run, client, out, called) {
+        let mut rest = None;
+        let mut end = self.go_on((&mut engine, &call.program), &mut run, client, out, called);
+        while end == RunEnd::Suspended && scope == Scope::Planned {
+            let rest = rest.get_or_insert_with(|| self.rest_of(call));
+            self.release(run.before.db, rest);
+            if !run.wants_keys() {
+                break;
+            }
+            if let Err(grown) = self.grow(&mut run, rest) {
+                out.truncate(mark);
+                out.set_whole(false);
+                return self.give_up(engine, (run, rest), client, (args, &call.program, grown));
+            }
+            end = self.go_on((&mut engine, &call.program), &mut run, client, out, called);
+        }
+        match end {
             RunEnd::Suspended => {
                 debug_assert_eq!(before, out.len(), "a script that is suspended has no reply");
                 out.truncate(mark);
                 out.set_whole(false);
                 self.restart = Restart::No;
-                let (connection, orphan, out, rest) = (None, None, Output::new(), None);
+                let (connection, orphan, out) = (None, None, Output::new());
                 let program = call.program.clone();
-                let mut suspended = Box::new(Suspended { engine, run, program, connection, orphan, out, rest });
+                let suspended = Box::new(Suspended { engine, run, program, connection, orphan, out, rest });
                 if scope == Scope::Planned {
-                    self.leave(client, &mut suspended, (args, call), begins.lines);
-                    self.rotation.left = Some(suspended);
+                    self.leave(suspended, args, begins.lines);
                 } else {
                     self.suspended = Some(suspended);
                 }
@@ -208,6 +221,7 @@ impl Runner {
             self.end_script(&mut run, client);
             self.keep_engine(engine, &call.program);
             self.accessor.unit().end();
+            self.unwatch(rest.as_ref());
             return Ok(Restart::Due);
         }
         self.count_failure(args, &out.bytes[at..]);
@@ -220,6 +234,7 @@ impl Runner {
                 self.accessor.unit().remove_expired(call.keys.iter().map(|key| (client.db, key)));
             }
         }
+        self.unwatch(rest.as_ref());
         Ok(Restart::No)
     }
 
@@ -241,9 +256,10 @@ impl Runner {
             return Ok(Scope::OfTransaction);
         }
         if !alone
-            && let Footprint::Declared { keys, constants, writes, reads_once, endless } =
+            && let Footprint::Declared { keys, constants, writes, reads_once, endless, grows } =
                 footprint::of(&call.program, self.context.table)
-            && !(*endless && self.accessor.changes().publishes(TOLD))
+            && !((*endless || grows.is_some()) && self.accessor.changes().publishes(TOLD))
+            && !(grows.is_some() && self.is_past)
         {
             if *reads_once && !self.accessor.cold().is_possible() && !self.accessor.changes().publishes(TOLD) {
                 return Ok(Scope::Single);
@@ -471,8 +487,8 @@ impl Worker {
         };
         let runner = &mut self.runner;
         let Suspended { engine, run, program, out, .. } = &mut *suspended;
-        run.slice_ns = clock::monotonic_ns();
-        runner.timing.begin(run.slice_ns);
+        run.slice.begun_ns = clock::monotonic_ns();
+        runner.timing.begin(run.slice.begun_ns);
         if runner.go_on((engine, program), run, client, out, (None, PlannedKey::default())) == RunEnd::Suspended {
             suspended.orphan = orphan;
             runner.suspended = Some(suspended);
@@ -498,6 +514,19 @@ impl Worker {
 /// How long the first slice of a script may be.
 fn slice_max_ns(scope: Scope, times: u32) -> u64 {
     if scope == Scope::Planned { FIRST_SLICE_NS << times.min(ANEW_MAX) } else { SLICE_NS }
+}
+
+/// The keys of a planned script that are known before it runs.
+pub(crate) fn planned_keys(call: &ScriptCall<'_>) -> impl Iterator<Item = Box<[u8]>> {
+    let Some(Footprint::Declared { keys, constants, .. }) = call.program.footprint().get() else { return Vec::new().into_iter() };
+    let declared = if *keys { call.keys } else { call.keys.first(0) };
+    let keys: Vec<Box<[u8]>> = declared.iter().chain(constants.iter().map(|key| &**key)).map(Box::from).collect();
+    keys.into_iter()
+}
+
+/// Whether a script may read keys that are not known before it runs.
+fn grows(program: &Program) -> bool {
+    matches!(program.footprint().get(), Some(Footprint::Declared { grows: Some(_), .. }))
 }
 
 fn is_endless(program: &Program) -> bool {
@@ -595,6 +624,15 @@ impl Caller<'_> {
         run.scope == Scope::Planned && !run.seen && !self.runner.is_past && !self.program.code().mentions(b"log")
     }
 
+    /// Whether the unit of the script has all keys of a command. Those that it has not are wanted.
+    #[cold]
+    fn has_keys(&mut self, dispatch: &Dispatch, args: Args<'_>) -> bool {
+        if let Some(growth) = &mut self.run.growth {
+            declared_keys(&self.runner.context, dispatch, args).for_each(|key| growth.use_key(key));
+        }
+        !self.run.wants_keys()
+    }
+
     /// Whether the script has run for `busy-reply-threshold`.
     fn is_long(&self, now_ns: u64) -> bool {
         let threshold_ms = self.runner.context.settings().process.busy_reply_threshold_ms;
@@ -604,13 +642,13 @@ impl Caller<'_> {
     /// Whether the script is to be suspended, or to end, before its next command.
     fn is_due(&mut self, dispatch: &Dispatch) -> bool {
         let run = &mut *self.run;
-        run.calls += if dispatch.flags.any(Flags::FAST) { 1 } else { CALLS / 4 };
-        if run.calls <= CALLS {
+        run.slice.calls += if dispatch.flags.any(Flags::FAST) { 1 } else { CALLS / 4 };
+        if run.slice.calls <= CALLS {
             return false;
         }
-        run.calls = 0;
+        run.slice.calls = 0;
         let now_ns = clock::monotonic_ns();
-        run.is_killed() || run.is_over(now_ns) && (run.scope == Scope::Alone && self.is_long(now_ns) || self.may_rest())
+        run.is_killed() || run.slice.is_over(now_ns) && (run.scope == Scope::Alone && self.is_long(now_ns) || self.may_rest())
     }
 }
 
@@ -638,10 +676,13 @@ impl Commands for Caller<'_> {
             return false;
         }
         if let Some(refusal) = self.refusal(dispatch, args) {
-            self.run.seen |= !self.run.endless;
+            self.run.seen |= !self.run.endless && self.run.growth.is_none();
             self.runner.context.statistics().command(usize::from(dispatch.index)).rejected.add(1);
             reply::error(&self.runner.context, self.client, out, &refusal);
             return true;
+        }
+        if self.run.growth.is_some() && !self.has_keys(dispatch, args) {
+            return false;
         }
         if dispatch.flags.any(Flags::WRITES) && !self.run.wrote {
             if let Some(running) = &self.run.running
@@ -683,11 +724,14 @@ impl Commands for Caller<'_> {
             return Verdict::End;
         }
         let now_ns = clock::monotonic_ns();
-        self.run.calls = 0;
+        self.run.slice.calls = 0;
         if self.run.is_killed() {
             return Verdict::End;
         }
-        let (is_over, is_long) = (self.run.is_over(now_ns), self.is_long(now_ns));
+        if self.run.wants_keys() {
+            return Verdict::Suspend;
+        }
+        let (is_over, is_long) = (self.run.slice.is_over(now_ns), self.is_long(now_ns));
         let is_told = self.runner.context.settings().process.busy_reply_scope == BusyScope::Node;
         if !(is_long && is_told) && (is_over || is_long) && self.may_rest() {
             return if is_over { Verdict::Suspend } else { Verdict::GoOn };
@@ -700,8 +744,8 @@ impl Commands for Caller<'_> {
         let holds_all = |running: &Arc<Running>| running.holds_all.load(Relaxed);
         if is_long && self.run.running.as_ref().is_none_or(|running| self.run.scope != Scope::Planned && !holds_all(running)) {
             self.show();
-            self.run.slice_ns = 0;
+            self.run.slice.begun_ns = 0;
         }
-        if self.run.scope == Scope::Alone && is_long && self.run.is_over(now_ns) { Verdict::Suspend } else { Verdict::GoOn }
+        if self.run.scope == Scope::Alone && is_long && self.run.slice.is_over(now_ns) { Verdict::Suspend } else { Verdict::GoOn }
     }
 }

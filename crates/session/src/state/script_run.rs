@@ -1,5 +1,6 @@
 //! A script that runs, and one that is suspended.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use almandine_base::Output;
@@ -24,16 +25,11 @@ pub(crate) struct ScriptRun {
     pub(crate) endless: bool,
     pub(crate) scope: Scope,
     pub(crate) start_ns: u64,
-    /// When its slice began.
-    pub(crate) slice_ns: u64,
-    /// How long a slice may be.
-    pub(crate) slice_max_ns: u64,
-    /// What its slices before this one have taken.
-    pub(crate) spent_ns: u64,
+    pub(crate) slice: Slice,
     /// How often it has begun anew.
     pub(crate) times: u32,
-    /// Commands since it was last asked whether its slice is over.
-    pub(crate) calls: u32,
+    /// Of one whose commands may read keys that are not known before.
+    pub(crate) growth: Option<Box<Growth>>,
     /// What others see of it, once it was suspended or has run for long.
     pub(crate) running: Option<Arc<Running>>,
     /// What its client was.
@@ -72,17 +68,62 @@ pub(crate) struct Before {
     pub(crate) transaction: Option<Transaction>,
 }
 
-impl ScriptRun {
-    /// Whether the slice is over.
-    pub(crate) fn is_over(&self, now_ns: u64) -> bool {
-        now_ns.saturating_sub(self.slice_ns) >= self.slice_max_ns
+/// The keys of a script whose plan grows.
+#[derive(Default)]
+pub(crate) struct Growth {
+    /// Those of the plan, and those that its next command wants.
+    pub(crate) known: HashSet<Box<[u8]>>,
+    /// The latter.
+    pub(crate) wanted: Vec<Box<[u8]>>,
+}
+
+impl Growth {
+    /// One with the keys that are known before.
+    pub(crate) fn new(known: impl Iterator<Item = Box<[u8]>>) -> Box<Self> {
+        Box::new(Self { known: known.collect(), wanted: Vec::new() })
     }
 
-    /// A slice ends. Returns what it has taken.
-    pub(crate) fn end_slice(&mut self, now_ns: u64) -> u64 {
-        let took_ns = now_ns.saturating_sub(self.slice_ns);
+    /// A command reads a key.
+    pub(crate) fn use_key(&mut self, key: &[u8]) {
+        if !self.known.contains(key) {
+            self.known.insert(key.into());
+            self.wanted.push(key.into());
+        }
+    }
+}
+
+/// How long a script runs before it is suspended.
+pub(crate) struct Slice {
+    pub(crate) begun_ns: u64,
+    /// How long it may be.
+    pub(crate) max_ns: u64,
+    /// What those before this one have taken.
+    pub(crate) spent_ns: u64,
+    /// Commands since the script was last asked whether it is over.
+    pub(crate) calls: u32,
+}
+
+impl Slice {
+    pub(crate) fn new(begun_ns: u64, max_ns: u64) -> Self {
+        Self { begun_ns, max_ns, spent_ns: 0, calls: 0 }
+    }
+
+    pub(crate) fn is_over(&self, now_ns: u64) -> bool {
+        now_ns.saturating_sub(self.begun_ns) >= self.max_ns
+    }
+
+    /// Ends it. Returns what it has taken.
+    pub(crate) fn end(&mut self, now_ns: u64) -> u64 {
+        let took_ns = now_ns.saturating_sub(self.begun_ns);
         self.spent_ns += took_ns;
         took_ns
+    }
+}
+
+impl ScriptRun {
+    /// Whether its next command needs keys outside of its plan.
+    pub(crate) fn wants_keys(&self) -> bool {
+        self.growth.as_ref().is_some_and(|growth| !growth.wanted.is_empty())
     }
 
     /// Whether another client has ended it.
@@ -95,6 +136,8 @@ impl ScriptRun {
 pub(crate) struct Rest {
     /// The keys that it may use, and what hears of their changes.
     pub(crate) watching: Watching,
+    /// Those that are not watched yet.
+    pub(crate) more: Vec<Box<[u8]>>,
     /// Whether it may change them.
     pub(crate) writes: bool,
     /// It has to begin anew in any case.
