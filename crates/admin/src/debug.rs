@@ -101,9 +101,7 @@ const SUBCOMMANDS: &[Subcommand] = &[
         1..=1,
         limit_allocations,
     ),
-    subcommand("LOADAOF", "", "Refused: the log of writes is read at the start only.", 0..=0, |_| {
-        Err(errors::not_supported_yet("DEBUG LOADAOF", "the log of writes is read at the start only").into())
-    }),
+    subcommand("LOADAOF", "", "Drops all data, and loads what the files of the log of writes have.", 0..=0, reload::load_log),
     subcommand("LOG", "<message>", "Writes a message to the log.", 1..=1, |call| {
         tracing::warn!("DEBUG LOG: {}", String::from_utf8_lossy(call.args.at(2)));
         call.reply.ok();

@@ -1,4 +1,5 @@
-//! DEBUG RELOAD: the data is saved to the snapshot, dropped, and loaded from it.
+//! DEBUG RELOAD: the data is saved to the snapshot, dropped, and loaded from it. DEBUG LOADAOF: it is loaded from the log of
+//! writes.
 
 use almandine_handler::{AdminCall, Outcome, Word, errors};
 use almandine_instance::{Reload, SaveRefused, SaveTask};
@@ -23,6 +24,20 @@ pub(super) fn reload(call: &mut AdminCall<'_>) -> Outcome {
     reloaded.map_err(|refused| match refused {
         SaveRefused::Running => errors::server::SAVE_RUNS,
         SaveRefused::Failed => errors::server::RELOAD_FAILED,
+    })?;
+    call.reply.ok();
+    Ok(())
+}
+
+pub(super) fn load_log(call: &mut AdminCall<'_>) -> Outcome {
+    if !call.reply.out.may_stream() {
+        return Err(errors::server::LOADAOF_IN_TRANSACTION.into());
+    }
+    let mut loaded = Ok(());
+    outside_epoch(call, |instance| loaded = instance.persistence.saves.run(SaveTask::LoadLog));
+    loaded.map_err(|refused| match refused {
+        SaveRefused::Running => errors::server::SAVE_RUNS,
+        SaveRefused::Failed => errors::server::LOADAOF_FAILED,
     })?;
     call.reply.ok();
     Ok(())

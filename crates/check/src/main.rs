@@ -1,7 +1,8 @@
-//! The `almandine-check` program: verifies, shows, cuts and repairs the directory of an operation log.
+//! The `almandine-check` program: verifies, shows, cuts, repairs and converts the directory of an operation log.
 //!
 //! It takes the lock of the directory, so it never looks at a log that a server writes. It changes nothing without `--yes`.
 
+mod convert;
 mod cut;
 mod log;
 mod progress;
@@ -17,10 +18,10 @@ use clap::{Parser, Subcommand};
 
 use self::report::{Outcome, Report};
 
-/// Looks at the operation log of a server that does not run, and mends it.
+/// Looks at the operation log of a server that does not run, mends it, and converts it.
 ///
-/// Exit codes: 0, the log is whole, or was mended; 1, something is missing or damaged; 2, the arguments are wrong; 3, it could not
-/// look.
+/// Exit codes: 0, the log is whole, or was mended or converted; 1, something is missing or damaged; 2, the arguments are wrong;
+/// 3, it could not look.
 #[derive(Debug, Parser)]
 #[command(name = "almandine-check", version)]
 struct Cli {
@@ -57,6 +58,8 @@ enum Task {
         #[arg(long)]
         yes: bool,
     },
+    /// Write a log, an append-only file of Redis or a snapshot in another form. What is read is not changed.
+    Convert(convert::Convert),
     /// Make a manifest that is missing or damaged anew from the segments.
     Repair {
         /// The directory of the log.
@@ -71,6 +74,7 @@ fn main() -> ExitCode {
     let cli = Cli::parse();
     let mut report = Report::default();
     let result = match &cli.command {
+        Task::Convert(task) => Ok(convert::convert(task, &mut report)),
         Task::Verify { directory } => verify::verify(directory, &mut report),
         Task::Show { directory, units } => show::show(directory, *units, &mut report),
         Task::Cut { directory, at, yes } => cut::cut(directory, *at, *yes, &mut report),

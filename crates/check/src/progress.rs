@@ -6,13 +6,20 @@ use std::io::{self, IsTerminal, Write};
 pub(crate) struct Progress {
     total: u64,
     percent: u64,
+    /// Whether the total is of bytes.
+    is_of_bytes: bool,
     is_shown: bool,
 }
 
 impl Progress {
     /// Of something of this many bytes, at most.
     pub(crate) fn new(total: u64) -> Self {
-        Self { total, percent: 0, is_shown: io::stderr().is_terminal() }
+        Self { total, percent: 0, is_of_bytes: true, is_shown: io::stderr().is_terminal() }
+    }
+
+    /// Of something that is told in this many parts.
+    pub(crate) fn of_shares(total: u64) -> Self {
+        Self { is_of_bytes: false, ..Self::new(total) }
     }
 
     /// This many bytes are done.
@@ -20,7 +27,8 @@ impl Progress {
         let percent = bytes.saturating_mul(100).checked_div(self.total).unwrap_or(100).min(100);
         if self.is_shown && percent > self.percent {
             self.percent = percent;
-            let _ = write!(io::stderr(), "\r{percent:3} % of at most {} MiB", self.total >> 20);
+            let of = if self.is_of_bytes { format!(" of at most {} MiB", self.total >> 20) } else { String::new() };
+            let _ = write!(io::stderr(), "\r{percent:3} %{of}");
         }
     }
 }

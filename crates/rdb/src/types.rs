@@ -54,3 +54,22 @@ pub const STREAM_LISTPACKS_4: u8 = 26;
 pub const STREAM_LISTPACKS_5: u8 = 27;
 /// Ours alone: a sorted set whose members may expire.
 pub const ZSET_EXPIRY: u8 = 200;
+
+/// What a form is called in messages: the words that Redis has for those that it checks.
+#[must_use]
+pub const fn form_name(value_type: u8) -> &'static str {
+    match value_type {
+        HASH_ZIPMAP => "Zipmap",
+        LIST_ZIPLIST => "List ziplist",
+        SET_INTSET => "Intset",
+        ZSET_ZIPLIST => "Zset ziplist",
+        HASH_ZIPLIST => "Hash ziplist",
+        LIST_QUICKLIST => "Quicklist ziplist",
+        STREAM_LISTPACKS | STREAM_LISTPACKS_2 | STREAM_LISTPACKS_3 | STREAM_LISTPACKS_4 | STREAM_LISTPACKS_5 => "Stream listpack",
+        HASH_LISTPACK | HASH_LISTPACK_EX | HASH_LISTPACK_EX_CANDIDATE => "Hash listpack",
+        ZSET_LISTPACK => "Zset listpack",
+        LIST_QUICKLIST_2 => "Quicklist listpack",
+        SET_LISTPACK => "Set listpack",
+        _ => "Value",
+    }
+}

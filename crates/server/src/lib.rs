@@ -2,7 +2,7 @@
 //!
 //! **Is**: where configuration, keyspace, instance, network and sessions are put together to a [`Node`], and the process' life from
 //! command line to exit.
-//! **Is not**: a place for behaviour: nothing depends on this crate but its two programs and the simulation.
+//! **Is not**: a place for behaviour: nothing depends on this crate but its two programs, `almandine-check` and the simulation.
 //! **Invariants**: a server that has started has written to its log and holds its storage. A node leaves its process as it is.
 //! **Start reading at**: [`Node`] in `node.rs`; then [`main`] and `run.rs` for the process.
 
@@ -12,6 +12,7 @@ mod apply;
 mod background;
 mod check;
 mod commands;
+mod convert;
 mod cores;
 mod crash;
 mod listeners;
@@ -19,6 +20,7 @@ mod log;
 mod meter;
 mod network;
 mod node;
+mod offline;
 mod oom_score;
 mod open_files;
 mod operation_log;
@@ -39,6 +41,7 @@ use std::process::ExitCode;
 
 use almandine_config::{Config, Startup};
 
+pub use convert::{Conversion, Converted, Form};
 pub use node::Node;
 
 #[cfg(not(feature = "jemalloc"))]

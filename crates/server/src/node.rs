@@ -136,7 +136,7 @@ impl Node {
         let log = Arc::<LogSlot>::default();
         follow_changes(&instance, &network, limits, Arc::clone(&host), Arc::clone(&log));
         instance.persistence.saves.begin_from(instance.run.started_ms / 1000, 0);
-        let saver = snapshots::start(Arc::clone(&instance), Arc::clone(&host))?;
+        let saver = snapshots::start(Arc::clone(&instance), Arc::clone(&host), load_log(&instance, &host, &log, table))?;
         let (control, saver) = (Some(control), Some(saver));
         let rewriter = Some(operation_log::start(
             Arc::clone(&instance),
@@ -320,6 +320,19 @@ fn connect(instance: &Arc<Instance>, handle: &Handle<Message>, workers: usize) {
     });
     background::count_connections(instance, handle.clone());
     background::count_buffers(instance, handle.clone());
+}
+
+/// What DEBUG LOADAOF does.
+fn load_log(instance: &Arc<Instance>, host: &Arc<dyn Host>, log: &Arc<LogSlot>, table: &'static Table) -> snapshots::LoadLog {
+    let (instance, host, log) = (Arc::downgrade(instance), Arc::clone(host), Arc::clone(log));
+    Box::new(move || {
+        let Some(instance) = instance.upgrade() else { return Ok(()) };
+        let settings = &instance.config.snapshot().settings;
+        let loaded = operation_log::reload(&instance, table, &log, &host.directory(settings));
+        instance.keyspace.settings().set_budget(settings.memory.maxmemory);
+        apply::set_eviction(settings, &instance.keyspace);
+        loaded
+    })
 }
 
 /// Has CONFIG SET make changes effective.

@@ -78,7 +78,13 @@ pub fn open(payload: &[u8]) -> Result<AnyValue<'_>, CommandError> {
 pub fn open_leniently(payload: &[u8], leniency: Leniency) -> Result<AnyValue<'_>, CommandError> {
     let (mut content, version) = footer::open_leniently(payload, leniency).ok_or(errors::generic::DUMP_NOT_VERIFIED)?;
     let Some(&value_type) = content.split_off_first() else { return Err(errors::generic::DUMP_MALFORMED) };
-    AnyValue::read(value_type, version, &mut content).map_err(|_| errors::generic::DUMP_MALFORMED)
+    AnyValue::read(value_type, version, &mut content).map_err(|_| malformed(value_type))
+}
+
+/// The error for a payload that is no whole value, which the log has, too.
+fn malformed(value_type: u8) -> CommandError {
+    tracing::debug!("{} integrity check failed: a payload of type {value_type} is refused", types::form_name(value_type));
+    errors::generic::DUMP_MALFORMED
 }
 
 /// Bytes that reading a payload takes beside it: a compressed string may stand for many times its own.
@@ -93,9 +99,13 @@ pub fn expanded_len(payload: &[u8]) -> usize {
 /// # Errors
 /// When the payload is malformed, or the store is full; then nothing has changed.
 pub fn put(keys: &mut Writer<'_>, key: Key<'_>, value: AnyValue<'_>, put: Put, settings: &Settings) -> Result<(), Stop> {
+    let is_of = kind(&value);
     match almandine_recovery::put::put(keys, key, value, put, &ValueLimits::of(settings)) {
         Ok(_) => Ok(()),
-        Err(PutError::Malformed) => Err(errors::generic::DUMP_MALFORMED.into()),
+        Err(PutError::Malformed) => {
+            tracing::debug!("{is_of:?} integrity check failed: its payload is refused");
+            Err(errors::generic::DUMP_MALFORMED.into())
+        }
         Err(PutError::Refused(refusal)) => Err(refusal.into()),
     }
 }

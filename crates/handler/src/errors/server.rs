@@ -70,6 +70,10 @@ pub const RELOAD_OPTIONS: CommandError =
 pub const RELOAD_IN_TRANSACTION: CommandError = CommandError::Fixed(&"ERR DEBUG RELOAD is not allowed in a transaction");
 /// DEBUG RELOAD that could not load.
 pub const RELOAD_FAILED: CommandError = CommandError::Fixed(&"ERR Error trying to load the RDB dump, check server logs.");
+/// DEBUG LOADAOF in a transaction.
+pub const LOADAOF_IN_TRANSACTION: CommandError = CommandError::Fixed(&"ERR DEBUG LOADAOF is not allowed in a transaction");
+/// DEBUG LOADAOF that could not load.
+pub const LOADAOF_FAILED: CommandError = CommandError::Fixed(&"ERR Error trying to load the AOF files, check server logs.");
 /// REPLICAOF with a bad port.
 pub const PRIMARY_PORT: CommandError = CommandError::Fixed(&"ERR Invalid master port");
 /// FUNCTION FLUSH with another word than ASYNC and SYNC.

@@ -17,12 +17,14 @@ pub enum SaveTask {
     Background,
     /// DEBUG RELOAD.
     Reload(Reload),
+    /// DEBUG LOADAOF.
+    LoadLog,
 }
 
 impl SaveTask {
     /// Whether it writes a snapshot.
     fn writes(self) -> bool {
-        !matches!(self, Self::Reload(Reload { save: false, .. }))
+        !matches!(self, Self::LoadLog | Self::Reload(Reload { save: false, .. }))
     }
 }
 

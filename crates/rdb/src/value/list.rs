@@ -79,6 +79,11 @@ impl<'i> List<'i> {
     }
 }
 
+/// Whether the list behind a type byte is a whole one that has no element; moves `input` behind it.
+pub(super) fn is_empty(value_type: u8, input: &mut &[u8]) -> Option<bool> {
+    read(value_type, input).map(|list| list.len == 0)
+}
+
 fn read<'i>(value_type: u8, input: &mut &'i [u8]) -> Option<List<'i>> {
     if value_type == types::LIST {
         let len = read_length(input)?;
@@ -92,6 +97,8 @@ fn read<'i>(value_type: u8, input: &mut &'i [u8]) -> Option<List<'i>> {
         let container = if value_type == types::LIST_QUICKLIST_2 { read_length(input)? } else { PACKED };
         let bytes = read_text(input)?.into_bytes();
         let (node, elements) = match (container, value_type) {
+            // Only what does not fit into a listpack is an element by itself.
+            (PLAIN, _) if bytes.is_empty() => return None,
             (PLAIN, _) => (Node::Element(bytes), 1),
             (PACKED, types::LIST_QUICKLIST_2) => {
                 let elements = Listpack::parse(&bytes)?.len();

@@ -1,6 +1,7 @@
 //! Values by type, and the footer of a payload.
 
 mod any;
+mod empty;
 pub mod footer;
 pub mod hash;
 pub mod list;
@@ -9,3 +10,4 @@ pub mod sorted_set;
 pub mod stream;
 
 pub use any::AnyValue;
+pub use empty::is_empty_collection;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use almandine_io::{clock, thread};
 use almandine_keyspace::{Accessor, Missing, Put, Refusal, frequency};
 use almandine_rdb::file::{Entry, FileReader, Item, ReadOptions};
-use almandine_rdb::value::AnyValue;
+use almandine_rdb::value::{AnyValue, is_empty_collection};
 
 use super::fault::{LoadError, LoadFault};
 use super::function::library_name;
@@ -40,6 +40,9 @@ pub struct LoadOptions {
     pub keep_expired: bool,
 }
 
+/// Keys of collections without elements that are named.
+const EMPTY_KEYS_MAX: usize = 10;
+
 /// What was loaded, and what a file says of itself.
 #[derive(Debug, Default)]
 pub struct Loaded {
@@ -49,6 +52,8 @@ pub struct Loaded {
     pub expired: u64,
     /// Collections without elements, which are no keys.
     pub empty: u64,
+    /// The keys of the first of them.
+    pub empty_keys: Vec<Vec<u8>>,
     /// The text of each library of functions.
     pub functions: Vec<Vec<u8>>,
     /// Modules that kept data beside the keys, which is passed over.
@@ -57,6 +62,16 @@ pub struct Loaded {
     pub server: Option<String>,
     /// When the file was written, Unix seconds.
     pub written_s: Option<i64>,
+}
+
+impl Loaded {
+    /// A collection without elements is passed over.
+    fn pass_over(&mut self, key: &[u8]) {
+        self.empty += 1;
+        if self.empty_keys.len() < EMPTY_KEYS_MAX {
+            self.empty_keys.push(key.to_vec());
+        }
+    }
 }
 
 /// Loads a file. `proceed` is told how many bytes and keys were read, between any two batches, and says whether to go on.
@@ -145,7 +160,7 @@ impl Loader<'_> {
             }
             Item::ModuleAux(name) => self.loaded.modules.push(name),
             Item::Entry(entry) => return self.entry(&entry),
-            Item::EmptyEntry(_) => self.loaded.empty += 1,
+            Item::EmptyEntry(key) => self.loaded.pass_over(&key),
         }
         Ok(())
     }
@@ -167,6 +182,10 @@ impl Loader<'_> {
         }
         let mut body = entry.value;
         let value = AnyValue::read(entry.value_type, self.version, &mut body);
+        if value.is_err() && is_empty_collection(entry.value_type, entry.value) {
+            self.loaded.pass_over(&entry.key);
+            return Ok(());
+        }
         // What is larger than a record is not copied, so a value is read again when it must wait for the device.
         let mut value = Some(value.map_err(|_| Refused::Value(entry.malformed().into()))?);
         loop {

@@ -187,3 +187,24 @@ fn loading_says_how_far_it_is_and_ends_when_asked() {
     let stopped = load(&mut accessor, &*file, &options(Existing::Replace), &mut |bytes, _| bytes < 1000).unwrap_err();
     assert!(matches!(stopped.fault, LoadFault::Stopped));
 }
+
+/// Some servers have written them; Redis passes over them, too.
+#[test]
+fn packed_collections_without_elements_are_passed_over() {
+    let ziplist = b"\x0b\x0b\0\0\0\x0a\0\0\0\0\0\xff".as_slice();
+    let file = write(WriteVersion::Redis10, |writer| {
+        for (key, value) in [
+            (&b"list"[..], [&[almandine_rdb::types::LIST_ZIPLIST], ziplist].concat()),
+            (b"quick", [&[almandine_rdb::types::LIST_QUICKLIST, 1], ziplist].concat()),
+            (b"hash", [&[almandine_rdb::types::HASH_ZIPLIST], ziplist].concat()),
+            (b"kept", string(b"1")),
+        ] {
+            writer.entry(key, &value, EntryMetadata::default()).unwrap();
+        }
+    });
+    let keyspace = keyspace();
+    let mut accessor = keyspace.accessor().unwrap();
+    let loaded = load_all(&mut accessor, &file, Existing::Refuse).unwrap();
+    assert_eq!((loaded.keys, loaded.empty, &loaded.empty_keys[1][..]), (1, 3, &b"quick"[..]));
+    assert_eq!(get(&mut accessor, 0, b"kept"), Some((b"1".to_vec(), None)));
+}

@@ -3,7 +3,9 @@
 mod base;
 mod found;
 mod listener;
+mod read;
 mod recover;
+mod reload;
 mod rewriter;
 mod rings;
 mod running;
@@ -13,7 +15,9 @@ use almandine_config::Settings;
 use almandine_instance::Instance;
 
 pub(crate) use found::{Found, find, mode};
+pub(crate) use read::{Extent, read_log, write_new};
 pub(crate) use recover::recover;
+pub(crate) use reload::reload;
 pub(crate) use rewriter::{Rewriter, start};
 pub(crate) use running::{LogSlot, RunningLog};
 pub(crate) use switch::follow;

@@ -1,6 +1,7 @@
 //! The start of the log: base, groups, and what the rings of the last run have left; then a run of its own.
 
 use std::io;
+use std::path::Path;
 use std::sync::Arc;
 
 use almandine_handler::Table;
@@ -10,7 +11,7 @@ use almandine_keyspace::{Accessor, EvictionOrder, EvictionPolicy};
 use almandine_oplog::RingOptions;
 use almandine_oplog::append::{Appender, LogOptions};
 use almandine_oplog::fault::Fault;
-use almandine_oplog::manifest::RingsEntry;
+use almandine_oplog::manifest::{Manifest, RingsEntry};
 use almandine_oplog::read::{LogEnd, read};
 use almandine_oplog::remains::Remains;
 use almandine_oplog::writer::LogProgress;
@@ -45,7 +46,7 @@ pub(crate) fn recover(instance: &Arc<Instance>, table: &'static Table, mut found
     let mut accessor = session(instance)?;
     let path = found.directory.path().to_owned();
     let mut redo = base::load_named(instance, &mut accessor, &path, &found.manifest)?;
-    let Some(end) = redo_groups(instance, &mut accessor, &found, &mut redo)? else { return Ok(None) };
+    let Some(end) = redo_groups(instance, &mut accessor, (&path, &found.manifest, u64::MAX), &mut redo)? else { return Ok(None) };
     let boot = mapping::boot_id()?;
     let remains = Remains::find(&found.manifest, boot, &end).map_err(io::Error::other)?;
     if let Some(aside) = &remains.aside {
@@ -109,22 +110,30 @@ fn begin(instance: &Instance, table: &'static Table, found: &mut Found) -> io::R
     Ok(true)
 }
 
-/// Does all groups again. None when the end of the server was asked for.
-fn redo_groups(instance: &Instance, accessor: &mut Accessor, found: &Found, redo: &mut Redo) -> io::Result<Option<LogEnd>> {
-    let from = found.manifest.base.map_or(0, |base| base.lsn);
+/// Does all groups again that begin before an LSN. None when there are more, or the end of the server was asked for.
+pub(super) fn redo_groups(
+    instance: &Instance,
+    accessor: &mut Accessor,
+    (directory, manifest, until): (&Path, &Manifest, u64),
+    redo: &mut Redo,
+) -> io::Result<Option<LogEnd>> {
+    let from = manifest.base.map_or(0, |base| base.lsn);
     let (mut refused, mut stopped) = (None::<RedoFault>, false);
-    let end = read(found.directory.path(), &found.manifest, from, &mut |group| {
+    let end = read(directory, manifest, from, &mut |group| {
         instance.persistence.loading.reached(group.lsn - from);
-        stopped = instance.shutdown.requested();
+        stopped = instance.shutdown.requested() || group.lsn >= until;
+        if stopped {
+            return Err(Fault::Stopped);
+        }
         refused = redo.group(accessor, group).err();
-        if stopped || refused.is_some() { Err(Fault::Stopped) } else { Ok(()) }
+        if refused.is_some() { Err(Fault::Stopped) } else { Ok(()) }
     });
     match (end, refused) {
         (_, Some(fault)) => Err(io::Error::other(fault.to_string())),
         _ if stopped => Ok(None),
         (end, None) => {
             let end = end.map_err(io::Error::other)?;
-            let through = found.manifest.base.map_or(0, |base| base.through);
+            let through = manifest.base.map_or(0, |base| base.through);
             if end.place.lsn < through {
                 let text = format!("the log ends at LSN {}, and its base is whole with LSN {through} only", end.place.lsn);
                 return Err(io::Error::other(text));

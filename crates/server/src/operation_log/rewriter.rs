@@ -125,8 +125,7 @@ fn rewrite(instance: &Instance, log: Option<&RunningLog>, node_directory: &NodeD
             RewriteOutcome::Done
         }
         Err(SaveError::Cancelled) => {
-            // The first words are those that Redis logs.
-            tracing::warn!("Killing running AOF rewrite child: what it has written is given up");
+            tracing::warn!("The rewriting of the log was given up");
             RewriteOutcome::Cancelled
         }
         Err(error) => {

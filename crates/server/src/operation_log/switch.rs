@@ -101,6 +101,10 @@ fn fresh_id() -> io::Result<u128> {
 
 fn off(instance: &Instance, log: &LogSlot, running: &RunningLog) {
     let persistence = &instance.persistence;
+    if persistence.rewrites.is_running() {
+        // The first words are those that Redis logs.
+        tracing::info!("Killing running AOF rewrite child: the base that is being written is given up");
+    }
     persistence.rewrites.end_log();
     persistence.log.end();
     let turned = session(instance).and_then(|mut accessor| instance.keyspace.log().turn_alone(&mut accessor, false));

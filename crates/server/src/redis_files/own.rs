@@ -90,6 +90,11 @@ impl Own {
         self.lines.contains(&begun) || file(name, path).is_ok_and(|line| self.lines.contains(&line))
     }
 
+    /// Whether a log has begun behind them.
+    pub(crate) fn is_before_log(&self) -> bool {
+        self.is_older
+    }
+
     /// Whether all files of Redis in a directory are of them.
     ///
     /// # Errors

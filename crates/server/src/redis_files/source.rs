@@ -19,6 +19,15 @@ pub(crate) struct Source {
 }
 
 impl Source {
+    /// A single file.
+    ///
+    /// # Errors
+    /// When it cannot be looked at.
+    pub(crate) fn alone(path: &Path) -> io::Result<Self> {
+        let bytes = bytes_of(path)?.ok_or_else(|| failed(path, &"No such file or directory"))?;
+        Ok(Self { files: vec![(path.to_owned(), bytes)], manifest: None })
+    }
+
     /// Bytes of its files.
     pub(crate) fn bytes(&self) -> u64 {
         self.files.iter().map(|(_, bytes)| bytes).sum()

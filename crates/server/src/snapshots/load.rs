@@ -138,6 +138,9 @@ fn report(loaded: &Loaded, elapsed_ns: u64) {
     for module in &loaded.modules {
         tracing::warn!("The snapshot has data of the module '{module}' beside the keys, which is left out: there are no modules");
     }
+    for key in &loaded.empty_keys {
+        tracing::info!("skipping empty key: {}", String::from_utf8_lossy(key));
+    }
     if loaded.empty > 0 {
         tracing::info!(
             "Done loading RDB, keys loaded: {}, keys expired: {}, empty keys skipped: {}.",

@@ -6,4 +6,4 @@ mod saver;
 mod write;
 
 pub(crate) use load::{announced_bytes, load, restore};
-pub(crate) use saver::{Saver, start};
+pub(crate) use saver::{LoadLog, Saver, start};

@@ -22,6 +22,9 @@ const RETRY_S: i64 = 5;
 /// No wall clock comes there.
 const NEVER_MS: i64 = i64::MAX / 2;
 
+/// Puts what the files of the log have in place of the data.
+pub(crate) type LoadLog = Box<dyn Fn() -> io::Result<()> + Send>;
+
 /// The thread. It ends once the end of its instance is granted.
 pub(crate) struct Saver {
     thread: JoinHandle<()>,
@@ -39,7 +42,7 @@ impl Saver {
 }
 
 /// Starts the thread.
-pub(crate) fn start(instance: Arc<Instance>, host: Arc<dyn Host>) -> io::Result<Saver> {
+pub(crate) fn start(instance: Arc<Instance>, host: Arc<dyn Host>, load_log: LoadLog) -> io::Result<Saver> {
     let waker = Arc::new(Waker::new());
     instance.persistence.saves.install_waker(Arc::clone(&waker));
     instance.shutdown.install_waker(Arc::clone(&waker));
@@ -49,9 +52,9 @@ pub(crate) fn start(instance: Arc<Instance>, host: Arc<dyn Host>) -> io::Result<
             if let Some(request) = instance.shutdown.pending() {
                 end(&instance, &*host, request);
             } else if let Some(task) = instance.persistence.saves.next(instance.persistence.rewrites.is_running()) {
-                perform(&instance, &*host, task);
+                perform(&instance, &*host, task, &load_log);
             } else if is_due(&instance) && instance.persistence.saves.take_up(SaveTask::Background) {
-                perform(&instance, &*host, SaveTask::Background);
+                perform(&instance, &*host, SaveTask::Background, &load_log);
             } else {
                 own.wait(PERIOD);
             }
@@ -84,7 +87,7 @@ fn is_due(instance: &Instance) -> bool {
     reached.is_some()
 }
 
-fn perform(instance: &Instance, host: &dyn Host, task: SaveTask) {
+fn perform(instance: &Instance, host: &dyn Host, task: SaveTask, load_log: &LoadLog) {
     let outcome = match task {
         SaveTask::Foreground => write(instance, host),
         SaveTask::Background => {
@@ -98,6 +101,7 @@ fn perform(instance: &Instance, host: &dyn Host, task: SaveTask) {
             outcome
         }
         SaveTask::Reload(how) => reload(instance, host, how),
+        SaveTask::LoadLog => loaded(instance, load_log()),
     };
     instance.persistence.end_save(outcome);
 }
@@ -134,8 +138,13 @@ fn reload(instance: &Instance, host: &dyn Host, how: Reload) -> SaveOutcome {
         loaded
     });
     instance.persistence.end_loading();
+    self::loaded(instance, loaded.map(drop))
+}
+
+/// What has become of the data.
+fn loaded(instance: &Instance, loaded: io::Result<()>) -> SaveOutcome {
     match loaded {
-        Ok(_) => SaveOutcome::Done { changes: instance.keyspace.figures().totals().changes, keys: 0 },
+        Ok(()) => SaveOutcome::Done { changes: instance.keyspace.figures().totals().changes, keys: 0 },
         Err(error) => {
             tracing::error!("{error}");
             SaveOutcome::Failed

@@ -16,6 +16,7 @@ use super::unit::{self, Results};
 pub(super) const FILES: &[&str] = &[
     "unit/acl",
     "unit/acl-v2",
+    "unit/aofrw",
     "unit/auth",
     "unit/bitops",
     "unit/client-eviction",
@@ -62,6 +63,8 @@ pub(super) const FILES: &[&str] = &[
     "unit/wait",
     "integration/aof",
     "integration/aof-multi-part",
+    "integration/corrupt-dump",
+    "integration/corrupt-dump-fuzzer",
     "integration/convert-ziplist-hash-on-load",
     "integration/convert-ziplist-zset-on-load",
     "integration/convert-zipmap-hash-on-load",

@@ -1,0 +1,65 @@
+//! What a log has, read into a keyspace that writes none.
+
+use std::io;
+use std::path::Path;
+
+use almandine_instance::Instance;
+use almandine_io::mapping;
+use almandine_oplog::directory::{Directory, read_manifest};
+use almandine_oplog::remains::Remains;
+use almandine_script::RestorePolicy;
+
+use super::base;
+use super::recover::{redo_groups, session};
+use crate::snapshots::load;
+
+/// How much of a log is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Extent {
+    /// All that a start would take, also out of the rings of a run that has not ended.
+    Whole,
+    /// Its files up to this LSN: a run writes behind that.
+    Until(u64),
+}
+
+/// Reads the log in `directory` into the keyspace of `instance`, which is empty and which no other thread uses. Nothing of the log
+/// is changed. What a reader should know of it is returned.
+///
+/// # Errors
+/// Where a start would be refused.
+pub(crate) fn read_log(instance: &Instance, directory: &Path, extent: Extent) -> io::Result<Vec<String>> {
+    let manifest = read_manifest(directory).map_err(io::Error::other)?;
+    let manifest = manifest.ok_or_else(|| io::Error::other(format!("there is no log in {}", directory.display())))?;
+    let mut accessor = session(instance)?;
+    let mut redo = base::load_named(instance, &mut accessor, directory, &manifest)?;
+    let until = match extent {
+        Extent::Whole => u64::MAX,
+        Extent::Until(lsn) => lsn,
+    };
+    let end = redo_groups(instance, &mut accessor, (directory, &manifest, until), &mut redo)?;
+    let mut notes = Vec::new();
+    if let (Extent::Whole, Some(end)) = (extent, end) {
+        let remains = Remains::find(&manifest, mapping::boot_id()?, &end).map_err(io::Error::other)?;
+        redo.left(&mut accessor, &remains.left, &end).map_err(io::Error::other)?;
+        notes.extend(remains.aside);
+        if let Some((at, bytes)) = end.torn {
+            notes.push(format!("{bytes} bytes from byte {at} of its last segment on were never acknowledged, and are left out"));
+        }
+    }
+    redo.settle();
+    load::restore(instance, directory, &redo.functions().1, RestorePolicy::Flush)?;
+    Ok(notes)
+}
+
+/// Begins a log in a new directory with what the keyspace of `instance` has, which no other thread uses. Returns how many keys and
+/// bytes that are.
+///
+/// # Errors
+/// When it cannot be written.
+pub(crate) fn write_new(instance: &Instance, directory: &Path) -> io::Result<(u64, u64)> {
+    let directory = Directory::take(directory).map_err(io::Error::other)?;
+    let mut manifest = directory.manifest().map_err(io::Error::other)?;
+    let bytes = base::begin(instance, &mut session(instance)?, &directory, &mut manifest)?;
+    let keyspace = &instance.keyspace;
+    Ok(((0..keyspace.databases()).filter_map(|db| u16::try_from(db).ok()).map(|db| keyspace.dbsize(db)).sum(), bytes))
+}
