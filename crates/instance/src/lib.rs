@@ -19,6 +19,7 @@ pub mod observe;
 mod pause;
 mod persistence;
 pub mod pubsub;
+mod rest;
 mod shutdown;
 pub mod tracking;
 
@@ -40,6 +41,7 @@ pub use persistence::{
     Cancelled, Loading, LoadingFigures, LogSeal, OperationLog, Persistence, Reload, RewriteBegun, RewriteCause, RewriteFigures,
     RewriteOutcome, RewriteRuns, Rewrites, SaveFigures, SaveMeter, SaveOutcome, SaveRefused, SaveTask, Saves,
 };
+pub use rest::{Awake, Rest};
 pub use shutdown::{Shutdown, ShutdownRequest};
 pub use tracking::{Changed, Tracking, TrackingOptions, TrackingTotals};
 

@@ -8,6 +8,7 @@ use bytes::Bytes;
 
 use crate::client::ClientShared;
 use crate::pubsub::Publication;
+use crate::rest::Rest;
 use crate::tracking::Changed;
 
 /// What one worker, or a background thread, asks of another worker.
@@ -93,6 +94,8 @@ pub struct Workers {
     running: AtomicUsize,
     /// Workers that take new connections, from the first.
     active: AtomicUsize,
+    /// Whether all of them rest.
+    pub rest: Arc<Rest>,
 }
 
 impl std::fmt::Debug for Workers {

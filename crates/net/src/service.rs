@@ -140,6 +140,17 @@ pub trait Service: Sized {
     /// About every 100 ms. `now_ms` is monotonic.
     fn tick(&mut self, now_ms: u64, control: &mut dyn Control<Self::Connection>);
 
+    /// Whether nothing is to be done with a tick until an event comes. Asked with each tick of a worker without events; then the
+    /// ticks are rare until one comes.
+    fn may_rest(&self) -> bool {
+        false
+    }
+
+    /// The worker rests from now on, or does not any more. Told before the tick of the end of a rest, which is before its events.
+    fn set_rests(&mut self, rests: bool) {
+        let _ = rests;
+    }
+
     /// When [`Service::time_is_up`] must be called next, in monotonic milliseconds; none: not at all. Asked once per round.
     fn deadline_ms(&self) -> Option<u64> {
         None

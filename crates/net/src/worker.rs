@@ -32,6 +32,10 @@ const MAIL_MAX: usize = 1024;
 const READS_DONE_MAX: usize = 16;
 /// How long a peer of a closing connection may take no output.
 const CLOSING_S: u64 = 60;
+/// The same while a worker rests: nothing happens, and the service and all connections wait for events.
+const REST_MS: u64 = 10_000;
+/// Ticks without an event, and without a connection that is to be looked at again, before a worker rests.
+const QUIET_TICKS: u32 = 2 * SWEEP_TICKS;
 /// Ticks in which every connection is looked at once for timeouts.
 const SWEEP_TICKS: u32 = 10;
 
@@ -113,6 +117,8 @@ impl<M: Send + 'static> Worker<M> {
             now_ms,
             tick_ms: now_ms + TICK_MS,
             sweep: 0,
+            quiet: 0,
+            rests: false,
         };
         run.table.now_s = now_ms / 1000;
         shared.workers[run.worker.index].begin();
@@ -145,6 +151,10 @@ struct Run<S: Service> {
     tick_ms: u64,
     /// The next place to look at for timeouts.
     sweep: u32,
+    /// Ticks since the last event.
+    quiet: u32,
+    /// The next tick is far.
+    rests: bool,
 }
 
 impl<S: Service> Run<S> {
@@ -163,6 +173,12 @@ impl<S: Service> Run<S> {
         own.counters.rounds.add(1);
         self.now_ms = now_ms();
         self.table.now_s = self.now_ms / 1000;
+        if self.now_ms < self.tick_ms {
+            self.quiet = 0;
+        }
+        if self.rests {
+            self.end_rest();
+        }
         self.take_unsent();
         self.take_events();
         self.take_mail(shared);
@@ -364,8 +380,17 @@ impl<S: Service> Run<S> {
         self.table.settle(&mut self.service, &mut self.reactor, connection);
     }
 
+    /// What ticks keep fresh is old: that comes before the events.
+    #[cold]
+    fn end_rest(&mut self) {
+        self.rests = false;
+        self.service.set_rests(false);
+        self.tick();
+    }
+
     fn tick(&mut self) {
         self.tick_ms = self.now_ms + TICK_MS;
+        self.quiet = if self.unavailable.is_empty() { self.quiet.saturating_add(1) } else { 0 };
         std::mem::take(&mut self.unavailable).into_iter().for_each(|number| self.listen(number));
         let now_ms = self.now_ms;
         self.with_control(|service, control| service.tick(now_ms, control));
@@ -374,6 +399,10 @@ impl<S: Service> Run<S> {
             self.sweep = if self.sweep + 1 < places { self.sweep + 1 } else { 0 };
             self.look_at(self.sweep);
         }
+        if self.quiet >= QUIET_TICKS && self.service.may_rest() {
+            (self.rests, self.tick_ms) = (true, self.now_ms + REST_MS);
+            self.service.set_rests(true);
+        }
     }
 
     /// Closes a connection that has timed out.
@@ -381,6 +410,9 @@ impl<S: Service> Run<S> {
         let now_s = self.table.now_s;
         let Some(connection) = self.table.slab.by_place(place) else { return };
         let timeout = self.worker.shared.limits.idle_timeout_s.load(Ordering::Relaxed);
+        if timeout > 0 || connection.life != Life::Open || connection.output.pending.is_some() {
+            self.quiet = 0;
+        }
         let idle = timeout > 0
             && now_s.saturating_sub(connection.second) > timeout
             && connection.life == Life::Open

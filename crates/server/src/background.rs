@@ -1,4 +1,5 @@
-//! The control thread: ten times a second it brings figures from where they arise to where they are asked for.
+//! The control thread: ten times a second it brings figures from where they arise to where they are asked for, while there is
+//! anything to bring.
 
 use std::io;
 use std::sync::Arc;
@@ -6,14 +7,18 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use almandine_instance::{Instance, Message, NetworkCounts};
-use almandine_io::allocator;
 use almandine_io::thread::{self, JoinHandle, Waker};
+use almandine_io::{allocator, clock};
 use almandine_net::Handle;
 
 use crate::refusals::Refusals;
 use crate::storage::Watch;
 
 const PERIOD: Duration = Duration::from_millis(100);
+/// The same while all workers rest.
+const REST: Duration = Duration::from_secs(10);
+/// Turns without a change before the thread rests: what was freed last has left memory by then.
+const TURNS_BEFORE_REST: u32 = 50;
 /// Turns between the figures that `loglevel verbose` and `debug` show: five seconds.
 const TURNS_BETWEEN_FIGURES: u32 = 50;
 /// Turns without a failure to accept after which that is over.
@@ -37,9 +42,10 @@ impl Control {
 /// Starts the thread.
 pub(crate) fn start(instance: Arc<Instance>, network: Handle<Message>, mut storage: Watch) -> io::Result<Control> {
     let waker = Arc::new(Waker::new());
+    instance.workers.rest.install_waker(Arc::clone(&waker));
     let own = Arc::clone(&waker);
     let thread = thread::spawn("control", move || {
-        let (mut accepting, mut refusals, mut turns) = (Accepting::default(), Refusals::default(), 0_u32);
+        let (mut accepting, mut refusals, mut turns, mut quiet) = (Accepting::default(), Refusals::default(), 0_u32, 0_u32);
         while !instance.shutdown.requested() {
             turn(&instance, &network);
             storage.turn(&instance);
@@ -50,10 +56,25 @@ pub(crate) fn start(instance: Arc<Instance>, network: Handle<Message>, mut stora
             }
             accepting.turn(network.sum(|counters| &counters.accepts_failed));
             allocator::release_unused();
-            own.wait(PERIOD);
+            quiet = if may_rest(&instance) { quiet.saturating_add(1) } else { 0 };
+            let rests = quiet > TURNS_BEFORE_REST;
+            instance.keyspace.settings().set_rests(rests);
+            own.wait(if rests { REST } else { PERIOD });
         }
     })?;
     Ok(Control { thread, waker })
+}
+
+/// Whether nothing happens of which figures would change.
+fn may_rest(instance: &Instance) -> bool {
+    let persistence = &instance.persistence;
+    instance.workers.rest.is_whole()
+        && !persistence.is_loading()
+        && !persistence.rewrites.is_running()
+        && !persistence.saves.figures().in_background
+        && instance.pause.active(clock::unix_ms()).is_none()
+        // They are told while nothing happens, too.
+        && !tracing::enabled!(tracing::Level::DEBUG)
 }
 
 /// Says when no connection can be accepted, and when it can be again.

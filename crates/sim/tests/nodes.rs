@@ -3,11 +3,10 @@
 #![allow(clippy::unwrap_used, reason = "a test that fails says where")]
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use almandine_io::sim::disk::DiskFaults;
 use almandine_io::sim::net::NetOptions;
-use almandine_io::sim::turn::Schedule;
 use almandine_io::sim::world::{CrashKind, NodeId, World};
 use almandine_sim::run::{Outcome, Plan, run, run_twice};
 use almandine_sim::runtime::{Connection, Simulated};
@@ -145,85 +144,4 @@ fn a_client_waits_while_pages_go_to_the_device_and_come_back() {
     for seed in 0..2 {
         check(&run(&plan(seed), |world| start(world, seed)), seed);
     }
-}
-
-/// What a node costs is printed.
-#[test]
-fn a_node_starts_in_little_time() {
-    let start = |world: &Arc<World>| {
-        let (node, clients) = (world.node(), world.node());
-        drop(server::start(world, node, &["--workers", "4"]));
-        let simulated = Simulated::new(node, server::address());
-        let end = move || {
-            let _ = reach(&simulated).send(&[["SHUTDOWN", "NOSAVE"]]);
-        };
-        drop(world.spawn(clients, "client", end));
-    };
-    let plan = Plan::new(1, Schedule::default());
-    check(&run(&plan, start), 1);
-    let (began, runs) = (Instant::now(), 20);
-    for _ in 0..runs {
-        check(&run(&plan, start), 1);
-    }
-    let each = began.elapsed() / runs;
-    println!("a node of four workers starts and ends in {each:?}");
-    assert!(each < Duration::from_millis(500), "{each:?}");
-}
-
-/// Bytes of this process that are in memory.
-fn resident_bytes() -> u64 {
-    let pages = std::fs::read_to_string("/proc/self/statm").unwrap();
-    pages.split(' ').nth(1).unwrap().parse::<u64>().unwrap() * 4096
-}
-
-/// Nodes of four workers that idle for ten minutes: what one takes is printed.
-#[test]
-fn an_idle_node_takes_little_memory_and_time() {
-    const NODES: u32 = 4;
-    let before = resident_bytes();
-    let (began, mut most) = (Instant::now(), 0);
-    let outcome = run(&Plan { time_max_ns: 600 * SECOND, ..Plan::new(1, Schedule::default()) }, |world| {
-        (0..NODES).for_each(|_| drop(server::start(world, world.node(), &["--workers", "4"])));
-        world.run(10 * SECOND).unwrap();
-        most = resident_bytes();
-    });
-    let each = (most.saturating_sub(before)) / u64::from(NODES);
-    println!("a node of four workers takes {} KiB, and ten idle minutes of it {:?}", each >> 10, began.elapsed() / NODES);
-    assert_eq!(outcome.failure.as_deref(), Some("it has not ended in time"), "nothing goes wrong meanwhile");
-    assert!(each < 16 << 20, "{each} bytes");
-}
-
-/// Clients with pipelines on a node of four workers: how much they get done in real time is printed.
-#[test]
-fn a_node_serves_many_commands_a_second() {
-    const CLIENTS: u32 = 8;
-    const ROUNDS: u32 = 50;
-    const PIPELINE: u32 = 100;
-    let began = Instant::now();
-    let outcome = run(&Plan::new(1, Schedule::default()), |world| {
-        let (node, clients) = (world.node(), world.node());
-        drop(server::start(world, node, &["--workers", "4"]));
-        let simulated = Simulated::new(node, server::address());
-        let load = move || {
-            let work = |number: u32| {
-                let own = simulated.clone();
-                let body = move || {
-                    let mut client = reach(&own);
-                    let commands: Vec<[String; 3]> =
-                        (0..PIPELINE).map(|key| ["SET".to_owned(), format!("key:{number}:{key}"), "value".to_owned()]).collect();
-                    for _ in 0..ROUNDS {
-                        assert!(client.pipeline(&commands).unwrap().iter().all(|reply| *reply == Value::ok()));
-                    }
-                };
-                simulated.spawn(&format!("client-{number}"), body)
-            };
-            (0..CLIENTS).map(work).collect::<Vec<_>>().into_iter().for_each(|client| client.join());
-            let _ = reach(&simulated).send(&[["SHUTDOWN", "NOSAVE"]]);
-        };
-        drop(world.spawn(clients, "load", load));
-    });
-    check(&outcome, 1);
-    let rate = f64::from(CLIENTS * ROUNDS * PIPELINE) / began.elapsed().as_secs_f64();
-    println!("a node of four workers serves {rate:.0} commands a second");
-    assert!(rate > 2_000.0, "{rate}");
 }

@@ -3,7 +3,7 @@
 use crate::evict::EvictionPolicy;
 use crate::evict::heat::HeatRule;
 use crate::store::Store;
-use crate::tier::CopyReads;
+use crate::tier::{CopyReads, Tier};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -33,6 +33,16 @@ impl Settings<'_> {
         self.store.inner.budget.bytes.store(bytes, Ordering::Relaxed);
         self.store.inner.refresh_over_limit();
         self.store.inner.background.waker.wake();
+    }
+
+    /// Says whether all users of the store rest. Then its threads, which look around some times a second otherwise, rest, too, as
+    /// long as there is nothing that they wait for.
+    pub fn set_rests(self, rests: bool) {
+        let background = &self.store.inner.background;
+        if background.rests.swap(rests, Ordering::SeqCst) && !rests {
+            background.waker.wake();
+            self.store.inner.tier.iter().for_each(Tier::wake_all);
+        }
     }
 
     /// Sets the call that says how much memory outside of the store counts against its budget. Once per store; called often, by

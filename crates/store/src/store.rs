@@ -135,8 +135,7 @@ impl Drop for Store {
         self.inner.background.stop.store(true, Ordering::Release);
         self.inner.background.waker.wake();
         if let Some(tier) = &self.inner.tier {
-            tier.wakers.flusher.wake();
-            tier.wakers.compactor.wake();
+            tier.wake_all();
         }
         debug_assert!(self.background.is_empty() || self.manual.is_none(), "the background is a thread's or the caller's");
         for thread in self.background.drain(..) {

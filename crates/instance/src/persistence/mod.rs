@@ -77,6 +77,8 @@ impl Persistence {
                 self.bars.fetch_and(!UNSAVED, Ordering::Relaxed);
             }
         });
+        // A base may wait for its end.
+        self.rewrites.wake();
     }
 
     /// Data of `bytes` is loaded from now on.
@@ -88,6 +90,8 @@ impl Persistence {
     /// It is loaded.
     pub fn end_loading(&self) {
         self.bars.fetch_and(!LOADING, Ordering::Release);
+        self.rewrites.wake();
+        self.saves.wake();
     }
 }
 

@@ -93,6 +93,11 @@ impl Rewrites {
         let _ = self.waker.set(waker);
     }
 
+    /// Has the thread that writes look whether one is due.
+    pub fn wake(&self) {
+        self.waker.get().into_iter().for_each(|waker| waker.wake());
+    }
+
     /// Has a base written; behind the snapshot that is being written, if there is one.
     ///
     /// # Errors
@@ -105,7 +110,7 @@ impl Rewrites {
         let begun = if saves { RewriteBegun::Scheduled } else { RewriteBegun::Started };
         state.wanted = Some(begun);
         drop(state);
-        self.waker.get().into_iter().for_each(|waker| waker.wake());
+        self.wake();
         Ok(begun)
     }
 

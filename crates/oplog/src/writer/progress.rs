@@ -87,6 +87,12 @@ impl LogProgress {
         self.durable.load(Ordering::Acquire)
     }
 
+    /// Bytes of the log behind its base.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.figures.lock().unwrap_or_else(PoisonError::into_inner).bytes
+    }
+
     /// Something waits until this epoch is durable, or written.
     pub fn want(&self, epoch: u64) {
         if self.wanted.fetch_max(epoch, Ordering::AcqRel) < epoch {

@@ -14,6 +14,10 @@ pub(super) struct Listener {
 impl LogListener for Listener {
     fn advanced(&self) {
         self.instance.workers.broadcast(&Message::LogAdvanced);
+        let persistence = &self.instance.persistence;
+        if persistence.log.is_due() {
+            persistence.rewrites.wake();
+        }
     }
 
     fn changed(&self, state: LogState) {
@@ -29,6 +33,7 @@ impl LogListener for Listener {
             LogState::Ended => self.instance.workers.broadcast(&Message::LogAdvanced),
         }
         self.instance.persistence.set_unlogged(matches!(state, LogState::Full | LogState::Broken));
+        self.instance.persistence.rewrites.wake();
         if state == LogState::Broken {
             // Those that wait learn by their connection's end that it is not known what became of what they asked for.
             self.instance.workers.broadcast(&Message::LogBroken);

@@ -1,4 +1,7 @@
 //! The thread that gives the log a new base: when a client asks for it, and when the log has grown.
+//!
+//! It is told when the log has become so large that it may be time ([`almandine_instance::OperationLog::set_due`]), when a snapshot
+//! ends, when the log fails and when settings change, and sleeps until then.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -18,8 +21,8 @@ use super::running::{LogSlot, RunningLog};
 use crate::meter::Meter;
 use crate::redis_files;
 
-/// How often the size of the log is looked at.
-const PERIOD: Duration = Duration::from_millis(100);
+/// How long the thread sleeps at most while it waits for a word.
+const REST: Duration = Duration::from_secs(10);
 /// How long a log without any base waits for the next try.
 const RETRY_FIRST_NS: u64 = 1_000_000_000;
 /// How long a broken log rests between two tries to heal it.
@@ -57,55 +60,67 @@ pub(crate) fn start(instance: Arc<Instance>, log: Arc<LogSlot>, directory: NodeD
             let persistence = &instance.persistence;
             let is_free = !persistence.saves.figures().in_background && !persistence.is_loading();
             let running = log.get().filter(|_| is_free);
-            let cause = if is_free { persistence.rewrites.next(running.is_some() && is_due(&instance)) } else { None };
+            let sleep = if running.is_some() { due_in(&instance) } else { REST };
+            let cause = if is_free { persistence.rewrites.next(sleep.is_zero()) } else { None };
             if let Some(cause) = cause {
                 persistence.rewrites.end(rewrite(&instance, running.as_deref(), &directory, cause));
-            } else {
-                own.wait(PERIOD);
+                // A snapshot may wait for its end.
+                persistence.saves.wake();
+                continue;
             }
+            own.wait(sleep);
         }
     })?;
     Ok(Rewriter { thread, waker })
 }
 
-/// Whether the log has grown as much as the settings say.
-fn is_due(instance: &Instance) -> bool {
+/// In what time the thread is to look again whether the log is to be rewritten by itself, if it is told nothing before; zero: now.
+fn due_in(instance: &Instance) -> Duration {
     let snapshot = instance.config.snapshot();
     let (settings, persistence) = (&snapshot.settings.persistence, &instance.persistence);
-    let Some(figures) = persistence.log.figures() else { return false };
     let rewrites = persistence.rewrites.figures();
+    let rested_ns = clock::monotonic_ns() - rewrites.ended_ns;
+    let rest = |all_ns: u64| Duration::from_nanos(all_ns.saturating_sub(rested_ns)).min(REST);
+    if !persistence.log.is_on() {
+        return REST;
+    }
     if rewrites.initial {
-        return clock::monotonic_ns() - rewrites.ended_ns >= RETRY_FIRST_NS;
+        return rest(RETRY_FIRST_NS);
     }
     if persistence.log.lacks_base() {
-        return heals(rewrites.ended_ns);
+        let left = rest(HEAL_NS);
+        if left.is_zero() {
+            tracing::warn!("The log is broken: a new base is written, behind which writes are taken again");
+        }
+        return left;
     }
-    let (bytes, was) = (figures.bytes + persistence.log.base_bytes(), persistence.log.rewritten_bytes().max(1));
-    let growth = (u128::from(bytes) * 100 / u128::from(was)).saturating_sub(100);
-    let is_due = settings.rewrite_growth_percent != 0
-        && bytes > settings.rewrite_bytes_min
-        && growth >= u128::from(settings.rewrite_growth_percent)
-        && !persistence.is_loading();
-    if !is_due {
-        return false;
+    let (was, base) = (persistence.log.rewritten_bytes().max(1), persistence.log.base_bytes());
+    let percent = settings.rewrite_growth_percent;
+    let due = due_bytes(was, percent, settings.rewrite_bytes_min).map(|bytes| bytes.saturating_sub(base));
+    if !persistence.log.set_due(due) {
+        return REST;
+    }
+    // What it waits for now is not growth.
+    persistence.log.set_due(None);
+    if persistence.is_loading() {
+        return REST;
     }
     if rewrites.failures > 0 {
-        let rest_ns = RETRY_NS << (rewrites.failures - 1).min(RETRY_DOUBLINGS_MAX);
-        if clock::monotonic_ns() - rewrites.ended_ns < rest_ns {
-            return false;
+        let left = rest(RETRY_NS << (rewrites.failures - 1).min(RETRY_DOUBLINGS_MAX));
+        if !left.is_zero() {
+            return left;
         }
     }
+    let bytes = persistence.log.figures().map_or(0, |figures| figures.bytes) + base;
+    let growth = (u128::from(bytes) * 100 / u128::from(was)).saturating_sub(100);
     tracing::info!("Starting automatic rewriting of AOF on {growth}% growth");
-    true
+    Duration::ZERO
 }
 
-/// Whether a broken log is to be healed by a new base now, some seconds after the last try.
-fn heals(ended_ns: u64) -> bool {
-    let is_time = clock::monotonic_ns() - ended_ns >= HEAL_NS;
-    if is_time {
-        tracing::warn!("The log is broken: a new base is written, behind which writes are taken again");
-    }
-    is_time
+/// Bytes of the log and its base from which on it is rewritten by itself: more than `bytes_min`, and `percent` more than it had.
+fn due_bytes(was: u64, percent: u64, bytes_min: u64) -> Option<u64> {
+    let grown = (u128::from(was) * (u128::from(percent) + 100)).div_ceil(100);
+    (percent != 0).then(|| u64::try_from(grown).unwrap_or(u64::MAX).max(bytes_min.saturating_add(1)))
 }
 
 fn rewrite(instance: &Instance, log: Option<&RunningLog>, node_directory: &NodeDirectory, cause: RewriteCause) -> RewriteOutcome {
@@ -158,4 +173,18 @@ fn export(instance: &Instance, directory: &Path, has_log: bool, meter: &Meter) -
         saved.bytes
     );
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_log_is_due_when_it_has_grown_by_its_share_and_is_large() {
+        assert_eq!(due_bytes(1000, 0, 0), None);
+        assert_eq!(due_bytes(1000, 100, 64), Some(2000));
+        assert_eq!(due_bytes(1001, 50, 64), Some(1502), "1501 bytes are 49 % more");
+        assert_eq!(due_bytes(1000, 100, 2000), Some(2001), "more than the least size");
+        assert_eq!(due_bytes(u64::MAX, 100, 0), Some(u64::MAX));
+    }
 }

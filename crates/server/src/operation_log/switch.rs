@@ -34,6 +34,8 @@ pub(crate) fn follow(instance: &Arc<Instance>, log: &LogSlot, settings: &Setting
         _ => {}
     }
     persistence.log.set_mode(mode(settings));
+    persistence.rewrites.wake();
+    persistence.saves.wake();
     Ok(())
 }
 

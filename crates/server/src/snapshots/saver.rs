@@ -15,8 +15,12 @@ use super::load;
 use super::write::{path, write};
 use crate::node::Host;
 
-/// How often save points are looked at.
+/// How often save points are looked at that may be reached by a change.
 const PERIOD: Duration = Duration::from_millis(100);
+/// The same while nothing has changed since the last snapshot.
+const UNCHANGED: Duration = Duration::from_secs(1);
+/// And while none can be reached.
+const REST: Duration = Duration::from_secs(10);
 /// Seconds before a snapshot that has failed is tried again.
 const RETRY_S: i64 = 5;
 /// No wall clock comes there.
@@ -56,7 +60,7 @@ pub(crate) fn start(instance: Arc<Instance>, host: Arc<dyn Host>, load_log: Load
             } else if is_due(&instance) && instance.persistence.saves.take_up(SaveTask::Background) {
                 perform(&instance, &*host, SaveTask::Background, &load_log);
             } else {
-                own.wait(PERIOD);
+                own.wait(due_in(&instance));
             }
         }
         // A client that waits for a snapshot is told that there is none.
@@ -85,6 +89,21 @@ fn is_due(instance: &Instance) -> bool {
         tracing::info!("{} changes in {} seconds. Saving...", point.changes, point.seconds);
     }
     reached.is_some()
+}
+
+/// In what time a save point is to be looked at again, if the thread is told nothing before.
+fn due_in(instance: &Instance) -> Duration {
+    let snapshot = instance.config.snapshot();
+    let points = &snapshot.settings.persistence.save_points;
+    let Some(seconds) = points.iter().map(|point| point.seconds).min() else { return REST };
+    let figures = instance.persistence.saves.figures();
+    // A point is reached behind its seconds.
+    let left_s = figures.last_s.saturating_add(seconds).saturating_add(1) - clock::unix_ms() / 1000;
+    match u64::try_from(left_s) {
+        Ok(left_s @ 1..) => Duration::from_secs(left_s).min(REST),
+        _ if instance.unsaved_changes() == 0 => UNCHANGED,
+        _ => PERIOD,
+    }
 }
 
 fn perform(instance: &Instance, host: &dyn Host, task: SaveTask, load_log: &LoadLog) {

@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use almandine_base::limits::BATCH_COMMANDS_MAX;
 use almandine_base::{Output, step};
 use almandine_handler::{Access, Client, Kept, Table, pubsub, tracking};
-use almandine_instance::{ClientOrigin, Instance, LogSeal, Message};
+use almandine_instance::{Awake, ClientOrigin, Instance, LogSeal, Message};
 use almandine_io::clock;
 use almandine_io::socket::Address;
 use almandine_io::storage::{ReadDone, ReadRequest};
@@ -56,6 +56,8 @@ pub struct WorkerService {
     pub(crate) deferred: Deferred,
     /// Connections whose command waits until what was done is durable, and for what.
     pub(crate) unconfirmed: VecDeque<(LogSeal, ConnectionId)>,
+    /// Says whether the worker rests.
+    awake: Awake,
 }
 
 impl WorkerService {
@@ -63,6 +65,7 @@ impl WorkerService {
     #[must_use]
     pub fn new(instance: Arc<Instance>, table: &'static Table, accessor: Accessor, worker: usize) -> Self {
         let mut sessions = Self {
+            awake: Awake::new(&instance.workers.rest),
             worker: Worker::new(instance, table, accessor, worker),
             batch: Batch::new(),
             unix_ahead_ns: clock::unix_ahead_ns(),
@@ -496,6 +499,21 @@ impl Service for WorkerService {
         self.worker.runner.context.instance.keyspace.forget_waiting();
         self.resume_if_over(control);
         self.end_held();
+    }
+
+    fn may_rest(&self) -> bool {
+        let instance = &self.worker.runner.context.instance;
+        // What is parked is looked at again when the log or others have moved on, which need not be by a message to this worker.
+        let waits =
+            [self.paused.is_empty(), self.held.is_empty(), self.unconfirmed.is_empty(), !self.worker.reads.is_any_under_way()];
+        waits == [true; 4]
+            && !self.has_work()
+            && !instance.persistence.is_loading()
+            && instance.pause.active(clock::unix_ms()).is_none()
+    }
+
+    fn set_rests(&mut self, rests: bool) {
+        self.awake.set_rests(rests);
     }
 
     #[inline]

@@ -75,6 +75,12 @@ impl Reads {
         }
     }
 
+    /// Whether a read is on its way, or waits for room, for others or for the writers of pages.
+    pub(crate) fn is_any_under_way(&self) -> bool {
+        self.free_tokens.len() < self.in_flight.len()
+            || !(self.held.is_empty() && self.queued.is_empty() && self.stalled.is_empty())
+    }
+
     /// Asks for what `self.fetches` says.
     pub(crate) fn request(&mut self, id: ConnectionId, accessor: &Accessor, waiting: &mut Waiting, stage: &mut Stage) {
         let mut fetches = std::mem::take(&mut self.fetches);

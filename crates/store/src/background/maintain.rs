@@ -10,6 +10,7 @@ use super::sweep::Sweeper;
 use crate::background::compact::evacuate::{self, EvacuationPhase};
 use crate::background::expire::rebuild::Rebuild;
 use crate::background::expire::reclaim::reclaim_expired;
+use crate::background::idle::Idle;
 use crate::expiry::wheel::{TICK_MS, Wheel};
 use crate::free::ForgetClosed;
 use crate::index::{BUCKETS_MIN, KEYS_PER_BUCKET, Resize, Resized};
@@ -43,8 +44,6 @@ const GROWTH_REST_MS: u64 = 1_000;
 /// How often the shared free space is searched for pieces of closed pages at rest, and batches searched per step.
 const FORGET_EVERY_MS: i64 = 1000;
 const FORGET_BATCHES_PER_STEP: usize = 4096;
-/// Longest sleep while there is nothing to do.
-const IDLE: Duration = Duration::from_millis(100);
 /// Sleep between steps while expiries are pending or memory is limited.
 const TICK: Duration = Duration::from_millis(TICK_MS as u64 / 2);
 
@@ -106,12 +105,14 @@ impl Maintenance {
     pub(crate) fn run(mut self) {
         // Not being allowed to only means that growth competes with the workers on equal terms.
         let _ = thread::rank_behind_workers();
+        let mut idle = Idle::default();
         while !self.store.background.stop.load(Ordering::Acquire) {
-            let busy = self.step(clock::unix_ms());
-            if !busy {
-                let pending = self.wheel.len() != 0 || self.store.counters.totals().volatile != 0;
-                self.store.background.waker.wait(if pending { TICK } else { IDLE });
+            if self.step(clock::unix_ms()) {
+                idle.end();
+                continue;
             }
+            let pending = self.wheel.len() != 0 || self.store.counters.totals().volatile != 0;
+            self.store.background.waker.wait(if pending { TICK } else { idle.sleep(&self.store) });
         }
     }
 

@@ -8,6 +8,7 @@ pub(crate) mod compact;
 mod evict;
 pub(crate) mod expire;
 pub(crate) mod flush;
+mod idle;
 pub(crate) mod maintain;
 #[cfg(all(test, loom))]
 mod model;

@@ -62,6 +62,8 @@ pub(crate) struct Background {
     /// Large values to be freed.
     pub(crate) garbage: Arc<Garbage>,
     pub(crate) stop: AtomicBool,
+    /// All users of the store rest.
+    pub(crate) rests: AtomicBool,
 }
 
 /// See [`crate::Settings::count_external_bytes`].
@@ -139,7 +141,13 @@ impl Shared {
                 active_pages: (0..threads).map(|_| CachePadded::new(AtomicU64::new(NO_PAGE))).collect(),
                 free: Mutex::new((0..threads).rev().collect()),
             },
-            background: Background { waker, progress: Progress::default(), garbage, stop: AtomicBool::new(false) },
+            background: Background {
+                waker,
+                progress: Progress::default(),
+                garbage,
+                stop: AtomicBool::new(false),
+                rests: AtomicBool::new(false),
+            },
             secrets: Secrets { keys: RapidSecrets::seed(options.seed), marks: RapidSecrets::seed(!options.seed) },
             budget: Budget::default(),
             eviction: Eviction::new(memory_max)?,

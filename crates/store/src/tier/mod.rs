@@ -261,6 +261,12 @@ impl Tier {
         self.wakers.compactor.wake();
     }
 
+    /// Has all threads of the tier look around.
+    pub(crate) fn wake_all(&self) {
+        self.wakers.flusher.wake();
+        self.wakers.compactor.wake();
+    }
+
     /// The next hash that waits for that.
     pub(crate) fn next_due(&self) -> Option<u64> {
         self.due.pop()

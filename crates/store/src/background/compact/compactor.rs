@@ -4,6 +4,7 @@
 use crate::background::compact::Compaction;
 use crate::background::compact::mixed::MixedPages;
 use crate::background::expire::expire_cold;
+use crate::background::idle::Idle;
 use crate::background::pace::Pace;
 use crate::session::Session;
 use crate::shared::Shared;
@@ -15,8 +16,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// Longest sleep while there is nothing to do.
-const IDLE: Duration = Duration::from_millis(100);
 /// Longest sleep of the compactor while the rate of compaction is to be kept.
 const COMPACTING: Duration = Duration::from_millis(5);
 /// Buckets whose entries are cooled per step.
@@ -57,13 +56,13 @@ impl Compactor {
     pub(crate) fn run(mut self) {
         // Not being allowed to only means that it competes with the workers on equal terms.
         let _ = thread::rank_behind_workers();
+        let mut idle = Idle::default();
         while !self.store.background.stop.load(Ordering::Acquire) {
-            let busy = self.step(clock::unix_ms());
-            if let Some(tier) = &self.store.tier
-                && !busy
-            {
+            if self.step(clock::unix_ms()) {
+                idle.end();
+            } else if let Some(tier) = &self.store.tier {
                 let held_back = self.compaction.is_held_back() || self.mixed.is_held_back();
-                tier.wakers.compactor.wait(if held_back { COMPACTING } else { IDLE });
+                tier.wakers.compactor.wait(if held_back { COMPACTING } else { idle.sleep(&self.store) });
             }
         }
     }

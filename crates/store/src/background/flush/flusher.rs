@@ -1,14 +1,13 @@
 //! The flusher: the thread that flushes and evicts pages. Writers may have to wait for it, so it does nothing else.
 
 use crate::background::flush::{self, FlushPhase};
+use crate::background::idle::Idle;
 use crate::shared::Shared;
 use almandine_epoch::Run;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-/// Longest sleep while there is nothing to do.
-const IDLE: Duration = Duration::from_millis(100);
 /// Sleep while a phase settles.
 const SETTLING: Duration = Duration::from_micros(200);
 /// Sleep after the device refused a write.
@@ -29,17 +28,17 @@ impl Flusher {
 
     /// Runs until the store is dropped.
     pub(crate) fn run(mut self) {
+        let mut idle = Idle::default();
         while !self.store.background.stop.load(Ordering::Acquire) {
-            let busy = self.step();
-            if let Some(tier) = &self.store.tier
-                && !busy
-            {
+            if self.step() {
+                idle.end();
+            } else if let Some(tier) = &self.store.tier {
                 let failing = tier.failing.load(Ordering::Relaxed);
                 let settling = self.flush.phase() != FlushPhase::Rest;
                 tier.wakers.flusher.wait(match (failing, settling) {
                     (true, _) => AFTER_FAILURE,
                     (false, true) => SETTLING,
-                    (false, false) => IDLE,
+                    (false, false) => idle.sleep(&self.store),
                 });
             }
         }
