@@ -5,11 +5,12 @@
 //! there by `ring-dir none` to have none. A disk that fails is whole again when the server boots. One that lies may lose what it
 //! has lost, but then the start is refused, or what is there is still that up to one moment.
 
-use std::sync::{Arc, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use almandine_io::sim::choice::Subsystem;
 use almandine_io::sim::disk::DiskFaults;
+use almandine_io::sim::turn::SimThread;
 use almandine_io::sim::world::{self, CrashKind, NodeId, World};
 use almandine_testkit::promises::durability::{self, Load, Promise, Writer};
 use almandine_testkit::{Client, Runtime, Value};
@@ -104,6 +105,8 @@ struct Machine {
     plan: Plan,
     log: Log,
     refused: Refused,
+    /// The server that was booted last.
+    running: Mutex<Option<SimThread<()>>>,
 }
 
 impl Machine {
@@ -127,7 +130,14 @@ impl Machine {
     }
 
     fn boot(&self) {
-        drop(server::start_or_tell(&self.world, self.node, &self.plan.settings, &self.refused));
+        let running = server::start_or_tell(&self.world, self.node, &self.plan.settings, &self.refused);
+        *self.running.lock().unwrap_or_else(PoisonError::into_inner) = Some(running);
+    }
+
+    /// Waits for the end of the server.
+    fn wait(&self) {
+        let running = self.running.lock().unwrap_or_else(PoisonError::into_inner).take();
+        running.into_iter().for_each(|server| _ = server.join());
     }
 
     fn refused(&self) -> Option<String> {
@@ -155,7 +165,7 @@ impl Machine {
             Mode::Always => Promise::All,
             _ if kind != CrashKind::Machine => Promise::All,
             // The thread that syncs may be kept from its processor.
-            Mode::EverySecond if !self.plan.is_prompt || self.plan.harm != Harm::None => Promise::Found,
+            Mode::EverySecond if !self.plan.is_prompt => Promise::Found,
             Mode::EverySecond => Promise::Until(last_told_ns.saturating_sub(LOST_NS)),
             Mode::Never => Promise::Found,
         }
@@ -169,7 +179,7 @@ impl Machine {
 pub(super) fn record(plan: Plan, server: &Simulated) -> Result<usize, String> {
     let (world, _) = world::current().expect("a proof runs in a simulated thread");
     let (node, log) = (server.server(), Log::of(plan.seed));
-    let machine = Machine { world, node, plan, log, refused: Refused::default() };
+    let machine = Machine { world, node, plan, log, refused: Refused::default(), running: Mutex::default() };
     let plan = &machine.plan;
     let disk = machine.world.disk(node);
     let is_harmless = plan.harm == Harm::None;
@@ -261,8 +271,8 @@ fn end(machine: &Machine, server: &Simulated, writers: &mut [Writer]) {
         // The connection ends with the server.
         let _ = control.send(&[["SHUTDOWN", "NOSAVE"]]);
         let _ = control.receive();
+        machine.wait();
         if boots {
-            server.sleep(Duration::from_secs(1));
             machine.boot();
         }
     }

@@ -19,6 +19,8 @@ const LAST: &str = "durable:last";
 const FAR_MS: i64 = 4_000_000_000_000;
 /// Units of which a list has the numbers.
 const LISTED: u64 = 8;
+/// Databases that are emptied belong to one writer each; a writer beyond them empties none.
+const DATABASES: usize = 15;
 /// Units of a writer in one life of the server, so that a check stays short.
 const UNITS_MAX: u64 = 2_000;
 
@@ -81,7 +83,12 @@ fn counts(unit: u64) -> bool {
     !unit.is_multiple_of(4)
 }
 
-/// Those of the first units that do.
+/// Whether a unit empties the writer's database and writes into it, unless that has none.
+fn empties(unit: u64) -> bool {
+    unit % 16 == 4
+}
+
+/// Those of the first units that count.
 fn counting(units: u64) -> u64 {
     units - units / 4
 }
@@ -107,6 +114,10 @@ impl Writer {
         format!("durable:{}:{what}", self.number)
     }
 
+    fn database(&self) -> usize {
+        if self.number < DATABASES { self.number + 1 } else { 0 }
+    }
+
     /// A unit: a transaction on several keys, or a command on one.
     fn commands(&self, unit: u64) -> Vec<Vec<String>> {
         let words = |line: &str| line.split(' ').map(str::to_owned).collect::<Vec<_>>();
@@ -114,6 +125,15 @@ impl Writer {
         let far_ms = FAR_MS + unit.cast_signed();
         match unit % 8 {
             0 => vec![words(&format!("PEXPIREAT {single} {far_ms}"))],
+            4 if empties(unit) && self.number < DATABASES => vec![
+                words("MULTI"),
+                words(&format!("SET {single} {unit}")),
+                words(&format!("SELECT {}", self.database())),
+                words("FLUSHDB"),
+                words(&format!("SET {} {unit}", self.key("emptied"))),
+                words("SELECT 0"),
+                words("EXEC"),
+            ],
             4 => vec![words(&format!("SET {single} {unit}"))],
             _ => vec![
                 words("MULTI"),
@@ -128,7 +148,7 @@ impl Writer {
         }
     }
 
-    /// Asks for what the writer's keys hold.
+    /// Asks for what the writer's keys hold, and changes databases for that.
     fn questions(&self) -> Vec<Vec<String>> {
         let (own, list, single) = (self.key("last"), self.key("list"), self.key("single"));
         let lines = [
@@ -137,12 +157,15 @@ impl Writer {
             format!("LRANGE {list} 0 -1"),
             format!("GET {single}"),
             format!("PEXPIRETIME {single}"),
+            format!("SELECT {}", self.database()),
+            format!("GET {}", self.key("emptied")),
+            "SELECT 0".to_owned(),
         ];
         lines.iter().map(|line| line.split(' ').map(str::to_owned).collect()).collect()
     }
 
     /// What they hold behind the first units.
-    fn expected(units: u64) -> Vec<Value> {
+    fn expected(&self, units: u64) -> Vec<Value> {
         let far = |unit: Option<u64>, none| Value::Integer(unit.map_or(none, |unit| FAR_MS + unit.cast_signed()));
         let own = last(units, counts);
         let mut listed: Vec<Value> =
@@ -150,7 +173,9 @@ impl Writer {
         listed.reverse();
         let single = last(units, |unit| unit % 8 == 4);
         let due = last(units, |unit| unit % 8 == 0).filter(|due| single.is_some_and(|single| *due > single));
-        vec![text(own), far(own, -2), Value::Array(listed), text(single), far(due, if single.is_some() { -1 } else { -2 })]
+        let due = far(due, if single.is_some() { -1 } else { -2 });
+        let emptied = text(last(units, empties).filter(|_| self.number < DATABASES));
+        vec![text(own), far(own, -2), Value::Array(listed), text(single), due, emptied]
     }
 
     /// Does units until the time is over or the connection ends.
@@ -193,6 +218,7 @@ impl Writer {
                 assert!(count.is_some() && !replies.iter().any(Value::is_error), "unit {unit} is answered {reply}");
                 Told::Done(count)
             }
+            Value::Array(replies) if empties(unit) && !replies.iter().any(Value::is_error) => Told::Done(None),
             Value::Simple(_) | Value::Integer(_) if !counts(unit) => Told::Done(None),
             _ => panic!("unit {unit} of writer {} is answered {reply}", self.number),
         })
@@ -211,9 +237,10 @@ impl Writer {
 
     /// How many of its units are there.
     fn find<S: Stream>(&self, client: &mut Client<S>, promise: Promise) -> Result<u64, String> {
-        let found = client.pipeline(&self.questions()).map_err(|error| error.to_string())?;
+        let mut found = client.pipeline(&self.questions()).map_err(|error| error.to_string())?;
+        found.retain(|reply| *reply != Value::ok());
         let least = self.least(promise);
-        (least..=self.sent).find(|units| Self::expected(*units) == found).ok_or_else(|| {
+        (least..=self.sent).find(|units| self.expected(*units) == found).ok_or_else(|| {
             let words: Vec<String> = found.iter().map(ToString::to_string).collect();
             let (number, sent, kept, told) = (self.number, self.sent, self.kept, self.acknowledged.len());
             format!(
@@ -279,11 +306,12 @@ mod tests {
 
     #[test]
     fn each_unit_leaves_something_else() {
-        let all: Vec<Vec<Value>> = (0..200).map(Writer::expected).collect();
+        let writer = Writer::new(0, 1);
+        let all: Vec<Vec<Value>> = (0..200).map(|units| writer.expected(units)).collect();
         assert!(all.iter().enumerate().all(|(at, one)| !all[..at].contains(one)));
-        let keys = |units| Writer::expected(units).iter().map(ToString::to_string).collect::<Vec<_>>().join(" ");
-        assert_eq!(keys(0), "(nil) :-2 *[] (nil) :-2");
-        assert_eq!(keys(8), r#"$"7" :4000000000007 *[$"1", $"2", $"3", $"5", $"6", $"7"] $"4" :4000000000008"#);
+        let keys = |units| writer.expected(units).iter().map(ToString::to_string).collect::<Vec<_>>().join(" ");
+        assert_eq!(keys(0), "(nil) :-2 *[] (nil) :-2 (nil)");
+        assert_eq!(keys(8), r#"$"7" :4000000000007 *[$"1", $"2", $"3", $"5", $"6", $"7"] $"4" :4000000000008 $"4""#);
         assert_eq!(counting(8), 6);
     }
 
