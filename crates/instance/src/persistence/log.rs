@@ -16,8 +16,6 @@ pub struct OperationLog {
     base_bytes: AtomicU64,
     /// Bytes of all when it was rewritten last.
     rewritten_bytes: AtomicU64,
-    /// Bytes behind the base from which on the thread that rewrites it is woken; 0: it is not.
-    due_bytes: AtomicU64,
 }
 
 struct Running {
@@ -190,24 +188,6 @@ impl OperationLog {
     #[must_use]
     pub fn rewritten_bytes(&self) -> u64 {
         self.rewritten_bytes.load(Ordering::Relaxed)
-    }
-
-    /// The thread that rewrites the log is woken when this many bytes are behind the base; none: it is not. Says whether they are
-    /// already.
-    pub fn set_due(&self, bytes: Option<u64>) -> bool {
-        // Before the look: a log that grows meanwhile is seen here, or sees this.
-        self.due_bytes.store(bytes.map_or(0, |bytes| bytes.max(1)), Ordering::SeqCst);
-        self.is_due()
-    }
-
-    /// Whether so much is behind the base that the thread that rewrites the log is to be woken.
-    #[must_use]
-    pub fn is_due(&self) -> bool {
-        let is_reached = |due: u64| self.running.get().is_some_and(|running| self.is_on() && running.progress.bytes() >= due);
-        match self.due_bytes.load(Ordering::SeqCst) {
-            0 => false,
-            due => is_reached(due),
-        }
     }
 
     /// Bytes of the base's files.

@@ -1,5 +1,6 @@
 //! New bases of the operation log: asked for by sessions, or due because the log has grown; written by one thread of the server.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, PoisonError};
 
 use almandine_io::clock;
@@ -69,6 +70,8 @@ pub struct RewriteFigures {
 pub struct Rewrites {
     state: Mutex<State>,
     waker: OnceLock<Arc<Waker>>,
+    /// Bytes of the log behind its base from which on the thread that writes is woken; 0: it is not.
+    due_bytes: AtomicU64,
 }
 
 #[derive(Default)]
@@ -96,6 +99,19 @@ impl Rewrites {
     /// Has the thread that writes look whether one is due.
     pub fn wake(&self) {
         self.waker.get().into_iter().for_each(|waker| waker.wake());
+    }
+
+    /// The thread that writes is woken when this many bytes of the log are behind its base; none: it is not. To be called before
+    /// the look whether they are: a log that grows meanwhile is seen by that, or sees this.
+    pub fn wake_at(&self, bytes: Option<u64>) {
+        self.due_bytes.store(bytes.map_or(0, |bytes| bytes.max(1)), Ordering::SeqCst);
+    }
+
+    /// This many bytes of the log are behind its base.
+    pub fn log_has(&self, bytes: u64) {
+        if (1..=bytes).contains(&self.due_bytes.load(Ordering::SeqCst)) {
+            self.wake();
+        }
     }
 
     /// Has a base written; behind the snapshot that is being written, if there is one.

@@ -14,10 +14,7 @@ pub(super) struct Listener {
 impl LogListener for Listener {
     fn advanced(&self) {
         self.instance.workers.broadcast(&Message::LogAdvanced);
-        let persistence = &self.instance.persistence;
-        if persistence.log.is_due() {
-            persistence.rewrites.wake();
-        }
+        self.instance.persistence.rewrites.log_has(self.progress.bytes());
     }
 
     fn changed(&self, state: LogState) {

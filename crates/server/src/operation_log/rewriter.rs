@@ -1,6 +1,6 @@
 //! The thread that gives the log a new base: when a client asks for it, and when the log has grown.
 //!
-//! It is told when the log has become so large that it may be time ([`almandine_instance::OperationLog::set_due`]), when a snapshot
+//! It is told when the log has become so large that it may be time ([`almandine_instance::Rewrites::wake_at`]), when a snapshot
 //! ends, when the log fails and when settings change, and sleeps until then.
 
 use std::io;
@@ -96,12 +96,14 @@ fn due_in(instance: &Instance) -> Duration {
     }
     let (was, base) = (persistence.log.rewritten_bytes().max(1), persistence.log.base_bytes());
     let percent = settings.rewrite_growth_percent;
-    let due = due_bytes(was, percent, settings.rewrite_bytes_min).map(|bytes| bytes.saturating_sub(base));
-    if !persistence.log.set_due(due) {
+    let due = due_bytes(was, percent, settings.rewrite_bytes_min);
+    persistence.rewrites.wake_at(due.map(|bytes| bytes.saturating_sub(base)));
+    let bytes = persistence.log.figures().map_or(0, |figures| figures.bytes) + base;
+    if due.is_none_or(|due| bytes < due) {
         return REST;
     }
     // What it waits for now is not growth.
-    persistence.log.set_due(None);
+    persistence.rewrites.wake_at(None);
     if persistence.is_loading() {
         return REST;
     }
@@ -111,7 +113,6 @@ fn due_in(instance: &Instance) -> Duration {
             return left;
         }
     }
-    let bytes = persistence.log.figures().map_or(0, |figures| figures.bytes) + base;
     let growth = (u128::from(bytes) * 100 / u128::from(was)).saturating_sub(100);
     tracing::info!("Starting automatic rewriting of AOF on {growth}% growth");
     Duration::ZERO
