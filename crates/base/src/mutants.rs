@@ -182,6 +182,8 @@ table! {
     WriteFirst,
     /// Log: holding replies until what they acknowledge is as durable as the mode promises.
     HoldReplies,
+    /// Log: closing connections whose replies acknowledge what a log that broke meanwhile may not have.
+    CloseUnlogged,
     /// Scripts: watching what one that is suspended may use.
     WatchScript,
     /// Scripts: beginning anew when a key of one that was suspended has changed.

@@ -87,7 +87,7 @@ pub fn rename(from: impl AsRef<Path>, to: impl AsRef<Path>) -> io::Result<()> {
 /// As the system reports them; the old file is there then.
 pub fn replace(file: impl AsRef<Path>, bytes: impl AsRef<[u8]>) -> io::Result<()> {
     let file = file.as_ref();
-    let directory = file.parent().filter(|directory| !directory.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let directory = file.parent().unwrap_or(Path::new(""));
     let mut name = file.file_name().unwrap_or_default().to_owned();
     name.push(format!(".{}.tmp", process::id()));
     let temporary = directory.join(name);
@@ -127,16 +127,23 @@ fn make_missing(path: &Path) -> io::Result<()> {
     fs::create_dir_all(path)
 }
 
-/// Makes durable which files a directory has.
+/// Makes durable which files a directory has. The empty path is the working directory.
 pub fn sync_directory(path: impl AsRef<Path>) -> io::Result<()> {
-    simulated!(|disk| disk.sync_directory(path.as_ref()));
+    let path = named(path.as_ref());
+    simulated!(|disk| disk.sync_directory(path));
     fs::File::open(path)?.sync_all()
 }
 
-/// The names in a directory.
+/// The names in a directory. The empty path is the working directory.
 pub fn names(directory: impl AsRef<Path>) -> io::Result<Vec<String>> {
-    simulated!(|disk| disk.names(directory.as_ref()));
+    let directory = named(directory.as_ref());
+    simulated!(|disk| disk.names(directory));
     fs::read_dir(directory)?.map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned())).collect()
+}
+
+/// A name for the working directory where paths that are joined to it need none.
+fn named(directory: &Path) -> &Path {
+    if directory.as_os_str().is_empty() { Path::new(".") } else { directory }
 }
 
 /// Whether there is a directory.

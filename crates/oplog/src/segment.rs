@@ -89,6 +89,13 @@ fn open_file(path: &Path) -> io::Result<(File, bool)> {
     }
 }
 
+/// Cuts off what lies behind the end of a segment that nothing is written to any more. A late write of a process that was thought
+/// dead may make it longer again.
+pub(crate) fn trim(path: &Path, bytes: u64) -> io::Result<()> {
+    let file = file::open(path, false)?;
+    if file.len()? > bytes { file.set_len(bytes) } else { Ok(()) }
+}
+
 /// Makes a file of this many zeroes that is durable but for its name.
 pub(crate) fn fill(path: &Path, bytes: u64) -> Result<(), Fault> {
     let filled = (|| {

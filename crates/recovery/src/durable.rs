@@ -19,7 +19,7 @@ pub(crate) fn write_durably<T, E: From<io::Error>>(
     path: &Path,
     write: impl FnOnce(SyncedFile) -> Result<(SyncedFile, T), E>,
 ) -> Result<T, E> {
-    let directory = path.parent().filter(|directory| !directory.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let directory = path.parent().unwrap_or(Path::new(""));
     let written = (|| {
         let (out, result) = write(SyncedFile { file: files::create(temporary)?, unsynced: 0 })?;
         out.file.sync_all()?;

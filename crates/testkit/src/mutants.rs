@@ -12,7 +12,16 @@ use crate::{Program, Server};
 /// When it leaves nothing out: a mutant that could not run is not one that was noticed.
 #[must_use]
 pub fn start(mutant: &str, flags: &[&str]) -> Server {
-    let server = Server::start_with(&Program::Mutants, flags, &[("ALMANDINE_MUTANT", mutant.to_owned())]);
+    start_by(&Program::Mutants, mutant, flags)
+}
+
+/// As [`start`], by a program that starts [`Program::Mutants`].
+///
+/// # Panics
+/// When it leaves nothing out.
+#[must_use]
+pub fn start_by(program: &Program, mutant: &str, flags: &[&str]) -> Server {
+    let server = Server::start_with(program, flags, &[("ALMANDINE_MUTANT", mutant.to_owned())]);
     assert!(
         leaves_out(&server.log(), mutant),
         "this server leaves no {mutant} out; name one with the feature `mutants` by ALMANDINE_MUTANTS_SERVER"

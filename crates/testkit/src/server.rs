@@ -24,6 +24,8 @@ pub enum Program {
     Almandine,
     /// Our server in a build that leaves steps out: `almandine-mutants`, or what `ALMANDINE_MUTANTS_SERVER` names.
     Mutants,
+    /// A script that starts our server with the arguments that it is given.
+    Script(PathBuf),
     /// Debian's `redis-server`: the oracle.
     Redis,
 }
@@ -33,7 +35,7 @@ impl Program {
     #[must_use]
     pub fn name(&self) -> &'static str {
         match self {
-            Self::Almandine | Self::Mutants => "almandine",
+            Self::Almandine | Self::Mutants | Self::Script(_) => "almandine",
             Self::Redis => "redis",
         }
     }
@@ -41,9 +43,8 @@ impl Program {
     fn command(&self) -> Command {
         match self {
             Self::Almandine => Command::new(almandine_path()),
-            Self::Mutants => {
-                Command::new(built("ALMANDINE_MUTANTS_SERVER", "almandine-mutants", " --bin almandine-mutants --features mutants"))
-            }
+            Self::Mutants => Command::new(mutants_path()),
+            Self::Script(path) => Command::new(path),
             Self::Redis => redis_server(),
         }
     }
@@ -56,6 +57,15 @@ impl Program {
 #[must_use]
 pub fn almandine_path() -> PathBuf {
     built("ALMANDINE_SERVER", "almandine-server", "")
+}
+
+/// Where our server with steps that can be left out is.
+///
+/// # Panics
+/// When it is nowhere, with the command that builds it.
+#[must_use]
+pub fn mutants_path() -> PathBuf {
+    built("ALMANDINE_MUTANTS_SERVER", "almandine-mutants", " --bin almandine-mutants --features mutants")
 }
 
 fn built(variable: &str, name: &str, features: &str) -> PathBuf {

@@ -31,8 +31,7 @@ fn survives_beside(flags: &[&str], rings: &[&str], beside: Option<&str>) {
     // Rings end with the server's directory, and the machine's memory is not filled by servers that are killed.
     let rings: &[&str] = if program == Program::Redis { &[] } else { rings };
     let flags = &[flags, rings].concat()[..];
-    let plan = Plan { program: &program, mutant: None, flags, beside, clients: 4, rounds, seed: seed() };
-    match prove(plan) {
+    match prove(Plan { beside, ..Plan::of(&program, flags, rounds, seed()) }) {
         Ok(seen) => {
             println!("{flags:?}: {seen:?}");
             assert!(seen.acknowledged > 1_000, "the proof has seen too little: {seen:?}");
@@ -86,15 +85,9 @@ fn what_is_acknowledged_survives_kills_while_the_log_is_rewritten_and_rings_do_n
 /// start again. How soon depends on the moments of the kills.
 #[test]
 fn a_base_that_is_named_too_early_is_noticed() {
-    let plan = Plan {
-        program: &Program::Mutants,
-        mutant: Some("SyncThrough"),
-        flags: &["--appendonly", "yes", "--rdb-key-save-delay", "30", "--ring-dir", "{dir}"],
-        beside: Some("BGREWRITEAOF"),
-        clients: 4,
-        rounds: 1000,
-        seed: seed(),
-    };
+    let flags = ["--appendonly", "yes", "--rdb-key-save-delay", "30", "--ring-dir", "{dir}"];
+    let plan =
+        Plan { mutant: Some("SyncThrough"), beside: Some("BGREWRITEAOF"), ..Plan::of(&Program::Mutants, &flags, 1000, seed()) };
     match std::panic::catch_unwind(|| prove(plan)) {
         Ok(Ok(seen)) => panic!("SyncThrough was not noticed: {seen:?}"),
         Ok(Err(report)) => println!("SyncThrough: {}", report.lines().next().unwrap_or_default()),
@@ -197,6 +190,6 @@ fn a_start_that_empties_databases_again_is_noticed() {
 #[test]
 fn a_server_without_a_log_is_noticed() {
     let program = program();
-    let report = prove(Plan { program: &program, mutant: None, flags: &[], beside: None, clients: 2, rounds: 2, seed: seed() });
+    let report = prove(Plan { clients: 2, ..Plan::of(&program, &[], 2, seed()) });
     assert!(report.is_err_and(|report| report.contains("no number between")), "a server that loses everything passes");
 }

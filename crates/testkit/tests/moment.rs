@@ -157,3 +157,14 @@ fn a_snapshot_beside_writers_is_of_one_moment() {
         assert!(kept > 0 && kept < done, "round {round}: the snapshot has {kept} of {done} transactions");
     }
 }
+
+#[test]
+fn what_a_killed_process_has_written_of_a_snapshot_is_removed_at_the_next_start() {
+    let mut server = Server::start(&Program::Almandine, &[]);
+    server.kill();
+    // No process has this number.
+    let unfinished = server.directory().join("temp-4194304.rdb");
+    std::fs::write(&unfinished, "REDIS0011").expect("a file");
+    server.start_again();
+    assert!(!unfinished.exists() && server.log().contains("Removed 1 snapshots"), "{}", server.log());
+}

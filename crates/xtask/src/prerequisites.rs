@@ -19,6 +19,12 @@ pub(crate) fn install(root: &Path) -> Result<PathBuf, String> {
     if Command::new("lua5.1").arg("-v").output().is_err() {
         packages.push("lua5.1");
     }
+    // Power is cut on file systems in images.
+    if rustix::process::geteuid().is_root() {
+        let tools = [("mkfs.ext4", "e2fsprogs"), ("mkfs.xfs", "xfsprogs"), ("xfs_io", "xfsprogs"), ("unshare", "util-linux")];
+        packages.extend(tools.iter().filter(|(program, _)| !present(program)).map(|(_, package)| *package));
+        packages.dedup();
+    }
     if !packages.is_empty() {
         apt_install(&packages)?;
     }
@@ -26,7 +32,8 @@ pub(crate) fn install(root: &Path) -> Result<PathBuf, String> {
 }
 
 fn present(program: &str) -> bool {
-    Command::new(program).arg("--version").output().is_ok_and(|o| o.status.success())
+    let version = if program.contains("fs") { "-V" } else { "--version" };
+    Command::new(program).arg(version).output().is_ok_and(|o| o.status.success())
 }
 
 /// Installs what runs Redis' own suite, and brings the programs that it calls.

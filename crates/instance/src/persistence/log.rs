@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
+use almandine_base::step;
 use almandine_oplog::writer::{LogFigures, LogProgress, LogState, SyncMode};
 use almandine_oplog::{Order, Rings, epoch_of};
 
@@ -65,6 +66,18 @@ impl OperationLog {
         })
     }
 
+    /// How often the log broke.
+    #[must_use]
+    pub fn breaks(&self) -> u64 {
+        self.running.get().map_or(0, |Running { progress, .. }| progress.breaks())
+    }
+
+    /// Whether the log is broken now.
+    #[must_use]
+    pub fn is_broken(&self) -> bool {
+        self.running.get().is_some_and(|Running { progress, .. }| progress.state() == LogState::Broken)
+    }
+
     /// Whether writes are logged.
     #[inline]
     #[must_use]
@@ -82,14 +95,15 @@ impl OperationLog {
     /// that is known, what has seen no unit of work with a greater number than `seen`.
     ///
     /// With `always` that is that it is durable; where rings end with the process, or a unit had no room in them, that it is in the
-    /// files. Of a log that is broken nothing is to be waited for: what could not be logged was refused.
+    /// files. Of a log that is broken nothing is to be waited for by a worker that has heard of it in an earlier round: what could
+    /// not be logged was refused then. Until it hears, it may have executed what the log never gets.
     #[cold]
     #[must_use]
-    pub fn seal(&self, seen: Option<u64>) -> Option<LogSeal> {
+    pub fn seal(&self, seen: Option<u64>, heard_breaks: u64) -> Option<LogSeal> {
         let Running { progress, rings, order } = self.running.get()?;
         let durable = progress.mode() == SyncMode::Always;
         let epoch = seen.map_or_else(|| order.epoch(), epoch_of);
-        if !durable && !rings.is_void(epoch) || matches!(progress.state(), LogState::Broken | LogState::Ended) {
+        if !durable && !rings.is_void(epoch) || is_over(progress, heard_breaks) {
             return None;
         }
         let seal = LogSeal { epoch, durable };
@@ -106,10 +120,10 @@ impl OperationLog {
     /// What has to be waited for until all sessions have left the batches in which they are now, and what they have done in them is
     /// in the log as replies ask for it; nothing, where replies do not wait.
     #[must_use]
-    pub fn seal_of_now(&self) -> Option<LogSeal> {
+    pub fn seal_of_now(&self, heard_breaks: u64) -> Option<LogSeal> {
         let Running { progress, rings, order } = self.running.get()?;
         let (epoch, durable) = (order.epoch(), progress.mode() == SyncMode::Always);
-        let waits = (durable || rings.is_void(epoch)) && !matches!(progress.state(), LogState::Broken | LogState::Ended);
+        let waits = (durable || rings.is_void(epoch)) && !is_over(progress, heard_breaks);
         waits.then_some(LogSeal { epoch, durable })
     }
 
@@ -194,5 +208,14 @@ impl OperationLog {
     #[must_use]
     pub fn base_bytes(&self) -> u64 {
         self.base_bytes.load(Ordering::Relaxed)
+    }
+}
+
+/// Whether nothing of the log is to be waited for, by a worker that has heard of so many breaks.
+fn is_over(progress: &LogProgress, heard_breaks: u64) -> bool {
+    match progress.state() {
+        LogState::Broken => step!(CloseUnlogged, progress.breaks() == heard_breaks, else true),
+        LogState::Ended => true,
+        LogState::Serving | LogState::Full => false,
     }
 }

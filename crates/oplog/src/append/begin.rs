@@ -12,7 +12,7 @@ use crate::fault::Fault;
 use crate::group::LogSlice;
 use crate::manifest::{Manifest, SegmentEntry};
 use crate::read::{LogEnd, read_segments};
-use crate::segment::Segment;
+use crate::segment::{self, Segment};
 use crate::source::RingId;
 use crate::spare::{Spares, Tell};
 use crate::unit::{UnitHead, epoch_of};
@@ -88,6 +88,7 @@ impl Appender {
         appender.sync()?;
         appender.directory.replace(&appender.manifest)?;
         appender.is_named = true;
+        appender.trim_former(&manifest, end.proven);
         for segment in dropped {
             appender.spares.recycle(&segment_path(appender.directory.path(), segment.number))?;
         }
@@ -123,6 +124,15 @@ impl Appender {
             segment,
             spares,
         })
+    }
+
+    /// Gives back what the last run has not used of its last segment. What cannot be given back stays: it does no harm but to take
+    /// room.
+    fn trim_former(&self, former: &Manifest, end: Place) {
+        let is_last = |segment: &&SegmentEntry| segment.lsn < end.lsn && end.lsn < segment.lsn + segment.bytes;
+        if let Some(segment) = former.segments.iter().rfind(is_last) {
+            let _ = segment::trim(&segment_path(self.directory.path(), segment.number), end.lsn - segment.lsn);
+        }
     }
 
     /// Appends the groups again that are behind what is known to be durable: a sync of their process may have failed.

@@ -153,7 +153,7 @@ impl Reader<'_> {
         }
         self.run = segment.run;
         self.prove(segment.lsn);
-        let mut parts = Parts::open(&path, self.manifest.id, segment)?;
+        let mut parts = Parts::open(&path, self.manifest.id, segment, next)?;
         let limit = next.map_or(parts.len(), |next| next.lsn - segment.lsn);
         loop {
             let offset = self.at.lsn - segment.lsn;

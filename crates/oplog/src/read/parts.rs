@@ -35,14 +35,16 @@ pub(super) struct Parts<'m> {
 }
 
 impl<'m> Parts<'m> {
-    pub(super) fn open(path: &Path, log: u128, segment: &'m SegmentEntry) -> Result<Self, Fault> {
+    /// Opens a segment that ends where the next one begins, if there is one; it may have been cut off there.
+    pub(super) fn open(path: &Path, log: u128, segment: &'m SegmentEntry, next: Option<&SegmentEntry>) -> Result<Self, Fault> {
         let exists = files::identity(path);
         if exists.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::NotFound) {
             return Err(Fault::Missing { path: path.to_owned(), why: "the manifest names it".into() });
         }
         let file = files::open(path).map_err(|error| Fault::io("open", path, error))?;
         let bytes = file.len().map_err(|error| Fault::io("look at", path, error))?;
-        if bytes != segment.bytes {
+        let is_whole = bytes == segment.bytes || next.is_some_and(|next| bytes >= next.lsn - segment.lsn);
+        if !is_whole {
             return Err(Fault::damaged(path, bytes.min(segment.bytes), format!("it was made with {} bytes", segment.bytes)));
         }
         Ok(Self { path: path.to_owned(), file, bytes, log, segment, window: Vec::new(), begin: 0 })

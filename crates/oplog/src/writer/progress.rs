@@ -43,6 +43,7 @@ pub struct LogProgress {
     wanted: AtomicU64,
     mode: AtomicU8,
     state: AtomicU8,
+    breaks: AtomicU64,
     /// How long what could be written waits, for proofs.
     delay_ns: AtomicU64,
     figures: Mutex<LogFigures>,
@@ -177,8 +178,17 @@ impl LogProgress {
         before != (written, durable)
     }
 
+    /// How often it broke.
+    #[must_use]
+    pub fn breaks(&self) -> u64 {
+        self.breaks.load(Ordering::Acquire)
+    }
+
     /// True when it is another one.
     pub(super) fn set_state(&self, state: LogState) -> bool {
+        if state == LogState::Broken && self.state() != state {
+            self.breaks.fetch_add(1, Ordering::AcqRel);
+        }
         self.state.swap(state as u8, Ordering::AcqRel) != state as u8
     }
 }

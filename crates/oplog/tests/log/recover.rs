@@ -4,7 +4,7 @@ use almandine_oplog::RingId;
 use almandine_oplog::append::{Leftover, Place};
 use almandine_oplog::manifest::BaseEntry;
 
-use super::{Folder, append, unit};
+use super::{Folder, SEGMENT_BYTES, append, unit};
 
 #[test]
 fn runs_follow_each_other_and_each_begins_a_segment() {
@@ -25,6 +25,42 @@ fn runs_follow_each_other_and_each_begins_a_segment() {
         assert_eq!((end.epoch, end.groups, end.torn), (run * 10 + 2, run * 3, None), "{run}");
         assert_eq!(end.last[&(run, RingId(2))], ((run * 10 + 2) << 18) + 3);
     }
+}
+
+/// A server that is started again and again does not fill its disk.
+#[test]
+fn a_run_takes_the_room_that_it_has_used() {
+    let folder = Folder::new("room");
+    let mut all = Vec::new();
+    for epoch in 1..=20 {
+        let mut log = folder.begin();
+        all.extend(append(&mut log, epoch, &[100], true));
+        drop(log);
+        let files = std::fs::read_dir(&folder.0).unwrap().map(|file| file.unwrap().metadata().unwrap().len());
+        // What is written and its spares, a block of each earlier run, and the manifest.
+        assert!(files.sum::<u64>() < 3 * SEGMENT_BYTES + epoch * (4096 + 200) + 4096, "{epoch}");
+    }
+    assert_eq!(folder.read().unwrap().0, all);
+}
+
+/// What a process that was thought dead writes late makes a segment longer that was cut off.
+#[test]
+fn late_writes_behind_the_end_of_a_run_are_not_read() {
+    let folder = Folder::new("late");
+    let mut log = folder.begin();
+    // That the first group is durable is known by the second one, which the next run writes again.
+    let mut all = append(&mut log, 1, &[100], true);
+    all.extend(append(&mut log, 2, &[100], true));
+    let former = folder.last_segment();
+    drop(log);
+    drop(folder.begin());
+    let length = std::fs::metadata(&former).unwrap().len();
+    assert_eq!(length, 4096);
+    std::fs::write(&former, [&std::fs::read(&former).unwrap()[..], &[7; 9000]].concat()).unwrap();
+    assert_eq!(folder.read().unwrap().0, all);
+    // One that is shorter is damaged.
+    std::fs::File::options().write(true).open(&former).unwrap().set_len(length - 1).unwrap();
+    assert!(folder.read().is_err());
 }
 
 #[test]

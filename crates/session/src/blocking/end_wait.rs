@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use almandine_base::Output;
 use almandine_base::points::{Witness, witness};
+use almandine_base::step;
 use almandine_handler::blocking::{Unanswered, Waiting};
 use almandine_handler::{CommandError, ReplyMode};
 use almandine_instance::statistics::CommandCounters;
@@ -99,7 +100,13 @@ impl WorkerService {
         }
         self.answer(connection, &waiting, &unblock.answer, out);
         let context = &self.worker.runner.context;
-        if context.instance.persistence.log.is_on() && self.parked.wait(unblock.client, context, None) {
+        let log = &context.instance.persistence.log;
+        if matches!(unblock.answer, UnblockAnswer::Served(..)) && log.is_on() && step!(CloseUnlogged, log.is_broken(), else false) {
+            // It was served before writes were refused, and it is not known whether the log has that.
+            control.kill(unblock.client, false);
+            return;
+        }
+        if log.is_on() && self.parked.wait(unblock.client, context, None) {
             control.hold(unblock.client);
         }
         control.resume(unblock.client);

@@ -21,6 +21,8 @@ pub(crate) struct Deferred {
     unnumbered: VecDeque<(LogSeal, Message)>,
     /// Until the units are in the log.
     numbered: VecDeque<(LogSeal, Message)>,
+    /// Breaks of the log that this worker has heard of.
+    heard_breaks: u64,
 }
 
 /// What is to be done with a message that has come.
@@ -49,7 +51,7 @@ impl Deferred {
 
     #[cold]
     fn take_told(&mut self, message: Message, log: &OperationLog) -> Arrival {
-        let seal = step!(DeferMessages, log.seal_of_now(), else None);
+        let seal = step!(DeferMessages, log.seal_of_now(self.heard_breaks), else None);
         // None overtakes those that wait, also when the log's mode is another one meanwhile.
         let seal = seal.or_else(|| self.unnumbered.back().or(self.numbered.back()).map(|(seal, _)| *seal));
         let Some(seal) = seal else { return Arrival::Goes(message) };
@@ -64,7 +66,7 @@ impl Deferred {
     /// The next message that need not wait any longer; asked for again until there is none, when more is written or durable.
     pub(crate) fn next(&mut self, log: &OperationLog) -> Option<Message> {
         while let Some((_, message)) = self.unnumbered.pop_front_if(|(seal, _)| log.has_reached(*seal)) {
-            match log.seal(None) {
+            match log.seal(None, self.heard_breaks) {
                 Some(seal) => self.numbered.push_back((seal, message)),
                 None if self.numbered.is_empty() => return Some(message),
                 None => {
@@ -83,7 +85,8 @@ impl Deferred {
     }
 
     /// The log is broken: what became of what they tell is not known.
-    pub(crate) fn drain(&mut self) -> impl Iterator<Item = Message> {
+    pub(crate) fn drain(&mut self, log: &OperationLog) -> impl Iterator<Item = Message> {
+        self.heard_breaks = log.breaks();
         self.numbered.drain(..).chain(self.unnumbered.drain(..)).map(|(_, message)| message)
     }
 }
@@ -204,9 +207,9 @@ mod tests {
         session.enter();
         let number = rig.end_unit();
         // Nothing becomes durable while a session stays in its batch.
-        assert!(rig.log.seal(None).is_some(), "something is pending");
-        assert_eq!(rig.log.seal(Some(rig.log.seen(8 << 32))), None, "another key is durable");
-        let seal = rig.log.seal(Some(rig.log.seen(7))).unwrap();
+        assert!(rig.log.seal(None, 0).is_some(), "something is pending");
+        assert_eq!(rig.log.seal(Some(rig.log.seen(8 << 32)), 0), None, "another key is durable");
+        let seal = rig.log.seal(Some(rig.log.seen(7)), 0).unwrap();
         assert_eq!((rig.log.seen(7), seal.epoch), (number, epoch_of(number)));
         assert!(!rig.log.has_reached(seal));
         session.leave();
@@ -214,6 +217,6 @@ mod tests {
         while !rig.log.has_reached(seal) {
             std::thread::yield_now();
         }
-        assert_eq!(rig.log.seal(Some(rig.log.seen(7))), None);
+        assert_eq!(rig.log.seal(Some(rig.log.seen(7)), 0), None);
     }
 }

@@ -285,8 +285,9 @@ impl WorkerService {
                 }
             }
             Message::LogBroken => {
-                self.parked.close(control);
-                let told: Vec<Message> = self.deferred.drain().collect();
+                let context = &self.worker.runner.context;
+                self.parked.close(context, control);
+                let told: Vec<Message> = self.deferred.drain(&context.instance.persistence.log).collect();
                 told.iter().for_each(|message| self.close_those_told(message, control));
             }
             Message::Resume => self.resume_paused(control),

@@ -3,10 +3,12 @@
 use super::commands::Command;
 use super::journal::Journal;
 use super::state::{self, State};
-use crate::{Client, Server};
+use crate::{Client, Server, Value};
 
 /// Commands that the reference is given at once.
 const BATCH: usize = 500;
+/// From a database of the reference to that which keeps what was there before.
+const BEFORE: u16 = 8;
 /// Commands that a report shows.
 const SHOWN: usize = 12;
 
@@ -22,19 +24,20 @@ pub struct Check<'c> {
 }
 
 impl Check<'_> {
-    /// Gives the reference the commands that the server has kept, and returns how many those are.
+    /// Gives the reference the commands that the server has kept, and returns how many those are; the first ones were promised.
     ///
     /// # Errors
-    /// When no number of commands from the acknowledged to the sent ones leads to what the server has.
+    /// When no number of commands from the promised to the sent ones leads to what the server has.
     ///
     /// # Panics
     /// When a server does not answer.
-    pub fn run(self, journal: &Journal) -> Result<usize, String> {
+    pub fn run(self, journal: &Journal, promised: usize) -> Result<usize, String> {
         let found = state::read(&mut self.client(self.server));
         let mut reference = self.client(self.reference);
-        apply(&mut reference, &journal.sent[..journal.acknowledged]);
+        copy(&mut reference, self.db, self.db + BEFORE);
+        apply(&mut reference, &journal.sent[..promised]);
         let mut nearest = Vec::new();
-        for kept in journal.acknowledged..=journal.sent.len() {
+        for kept in promised..=journal.sent.len() {
             let expected = state::read(&mut reference);
             if expected == found {
                 return Ok(kept);
@@ -47,13 +50,20 @@ impl Check<'_> {
                 apply(&mut reference, std::slice::from_ref(next));
             }
         }
-        let from = journal.acknowledged.saturating_sub(SHOWN / 2);
+        let from = promised.saturating_sub(SHOWN / 2);
         let around: Vec<String> = (from..)
             .zip(journal.sent[from..].iter().take(SHOWN))
             .map(|(at, command)| format!("{at}: {}", command.words()))
             .collect();
+        copy(&mut reference, self.db + BEFORE, self.db);
+        let earlier = (0..promised).find(|&kept| {
+            let is_there = state::read(&mut reference) == found;
+            apply(&mut reference, &journal.sent[kept..=kept]);
+            is_there
+        });
+        let earlier = earlier.map_or(String::new(), |kept| format!(" It is the state after {kept} commands."));
         Err(format!(
-            "{} commands acknowledged, {} sent, and no number between gives what is there; at best these keys differ:\n{}\n{}",
+            "{promised} commands promised, {} acknowledged, {} sent, and no number between gives what is there.{earlier} At best these keys differ:\n{}\n{}",
             journal.acknowledged,
             journal.sent.len(),
             nearest.join("\n"),
@@ -66,6 +76,18 @@ impl Check<'_> {
         let _ = client.line(&format!("SELECT {}", self.db));
         client
     }
+}
+
+/// Copies a database in place of another one, and selects the lower one of the two.
+fn copy(client: &mut Client, from: u16, to: u16) {
+    let _ = client.line(&format!("SELECT {to}"));
+    let _ = client.line("FLUSHDB");
+    let _ = client.line(&format!("SELECT {from}"));
+    let Value::Array(keys) = client.line("KEYS *") else { panic!("KEYS gives an array") };
+    for key in keys.iter().filter_map(Value::bytes) {
+        let _ = client.call(&[b"COPY", key, key, b"DB", to.to_string().as_bytes()]).expect("the reference replies");
+    }
+    let _ = client.line(&format!("SELECT {}", from.min(to)));
 }
 
 fn apply(client: &mut Client, commands: &[Command]) {

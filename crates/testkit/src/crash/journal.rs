@@ -1,6 +1,8 @@
 //! One client: it writes until its connection ends, and notes what it has sent and what was acknowledged.
 
 use std::net::SocketAddr;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use super::commands::{Command, Generator};
 use crate::{Client, Value};
@@ -17,10 +19,21 @@ pub struct Journal {
     pub sent: Vec<Command>,
     /// How many of the first were acknowledged: all of their replies came.
     pub acknowledged: usize,
+    /// When how many had been acknowledged.
+    moments: Vec<(Instant, usize)>,
 }
 
-/// Writes until the connection ends, or as much as a check takes.
-pub(super) fn write(address: SocketAddr, generator: &mut Generator) -> Journal {
+impl Journal {
+    /// How many had been acknowledged at a time.
+    #[must_use]
+    pub fn acknowledged_at(&self, time: Instant) -> usize {
+        let passed = self.moments.partition_point(|&(moment, _)| moment <= time);
+        passed.checked_sub(1).map_or(0, |last| self.moments[last].1)
+    }
+}
+
+/// Writes until the connection ends, or as much as a check takes; rests after each pipeline.
+pub(super) fn write(address: SocketAddr, generator: &mut Generator, rest: Duration) -> Journal {
     let mut journal = Journal::default();
     let Ok(mut client) = Client::connect(address) else { return journal };
     let select = client.call(&["SELECT", &generator.db().to_string()]);
@@ -43,11 +56,15 @@ pub(super) fn write(address: SocketAddr, generator: &mut Generator) -> Journal {
             for _ in 0..journal.sent[at].replies() {
                 match client.receive() {
                     Ok(Value::Closed) | Err(_) => return journal,
+                    // The server has noticed that its disk is gone.
+                    Ok(Value::Error(text)) if text.starts_with(b"MISCONF") => return journal,
                     Ok(_) => {}
                 }
             }
             journal.acknowledged = at + 1;
+            journal.moments.push((Instant::now(), at + 1));
         }
+        thread::sleep(rest);
     }
     // The rest of this life is silence.
     while matches!(client.receive(), Ok(value) if value != Value::Closed) {}
