@@ -260,3 +260,69 @@ fn what_is_no_key_fails_before_a_metamethod_is_called() {
         "false p:2: table index is nil\nfalse p:3: table index is NaN\ncalled",
     );
 }
+
+/// A function of the library that is called for one result may take a short way; `pcall` and calls for all results take others.
+#[test]
+fn calls_of_the_library_have_one_result_each_way() {
+    let program = "
+local functions = {tonumber = tonumber, tostring = tostring, type = type, select = select, rawget = rawget, byte = string.byte,
+  char = string.char, len = string.len, lower = string.lower, upper = string.upper, sub = string.sub, insert = table.insert,
+  abs = math.abs, ceil = math.ceil, floor = math.floor, max = math.max, min = math.min, sqrt = math.sqrt}
+local nan, calls = 0 / 0, 0
+local values = {'', 'a', '#', 'Hello World', '10', ' 0x1F ', '1e400', ('x'):rep(300), 0, -0, 1, -1, 2, 3, 65, 255, 256, 2.9,
+  -2.5, 1e15, 2 ^ 31, 2 ^ 53, 2 ^ 63, -2 ^ 63, 1e300, 1 / 0, -1 / 0, nan, true, false, print, string.byte}
+local function text(v)
+  if type(v) == 'number' then return (1 / v < 0 and '-' or '+') .. string.format('%.17g', v) end
+  return type(v) == 'table' and 'table ' .. table.concat(v, ',') or tostring(v)
+end
+local function agree(name, f, ...)
+  local n, a, b = select('#', ...), ...
+  local whole = {pcall(f, ...)}
+  calls = calls + 1
+  if not whole[1] then
+    -- The short way does not take what fails.
+    local ok = pcall(function(...) local x = f(...) end, ...)
+    if ok then out('fails only by pcall', name, text(a), text(b)) end
+    return
+  end
+  local one, two, three, open, first
+  if n == 0 then first = f() two, three = f() open = {f()}
+  elseif n == 1 then first = f(a) two, three = f(a) f(a) open = {f(a)}
+  elseif n == 2 then first = f(a, b) two, three = f(a, b) f(a, b) open = {f(a, b)}
+  else first = f(...) two, three = f(...) f(...) open = {f(...)} end
+  local expected = text(whole[2])
+  if text(first) ~= expected or text(two) ~= expected or text(open[1]) ~= expected or #open ~= #whole - 1 or three ~= whole[3] then
+    out(name, n, text(a), text(b), expected, text(first), text(two), #open, #whole)
+  end
+end
+for name, f in pairs(functions) do
+  if name ~= 'insert' then
+    agree(name, f)
+    for i = 1, 33 do
+      agree(name, f, values[i])
+      for j = 1, 33, 2 do
+        agree(name, f, values[i], values[j])
+        for k = 9, name == 'sub' and 12 or 8 do agree(name, f, values[i], values[j], values[k]) end
+      end
+    end
+  end
+end
+for _, list in ipairs({{}, {1}, {1, 2, 3}, {1, nil, 3}, setmetatable({1}, {__newindex = error}), {x = 1}, {[2] = 2}}) do
+  for _, value in ipairs({1, 'x', false}) do
+    local before = #list
+    local nothing = table.insert(list, value)
+    if nothing ~= nil or #list <= before then out('insert', before, value, #list) end
+  end
+end
+local list = {5, 6, nil, 8}
+for i, v in ipairs(list) do out(i, v) end
+for i in ipairs({'x'}) do out(i) end
+for i, v, w in ipairs({'y'}) do out(i, v, w) end
+for k, v, w in pairs({a = 1, 7}) do out(k, v, w) end
+for k in next, {z = 1} do out(k) end
+for k, v in pairs(setmetatable({}, {__index = {1}})) do out('never') end
+out(ipairs({}) == ipairs({}), pcall(function() for k in next, {}, 'no key' do end end))
+out(calls)";
+    let expected = "1 5\n2 6\n1\n1 y nil\n1 7 nil\na 1 nil\nz\ntrue false invalid key to 'next'\n12359";
+    shows(program, expected);
+}

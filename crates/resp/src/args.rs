@@ -125,6 +125,7 @@ impl ArgsBuf {
     ///
     /// # Panics
     /// When the command would exceed 4 GiB, which the parser never lets through.
+    #[inline]
     pub fn push(&mut self, arg: &[u8]) {
         let offset = u32::try_from(self.bytes.len()).expect("a command below 4 GiB");
         let len = u32::try_from(arg.len()).expect("an argument below 4 GiB");

@@ -67,7 +67,13 @@ pub struct Heap {
     pub(crate) memory: Memory,
     /// An object that outlives the region was made to refer to one of the region.
     escaped: bool,
+    /// Memory of lists of the last region, for those of the next one.
+    spare_lists: Vec<Vec<LuaValue>>,
 }
+
+/// Lists whose memory is kept, and how long they may have been: a script makes two of what it is given.
+const SPARE_LISTS: usize = 2;
+const SPARE_LENGTH: usize = 16;
 
 /// Garbage below it is never collected.
 pub(crate) const COLLECT_MIN: usize = 1 << 20;
@@ -83,6 +89,7 @@ impl Heap {
             threads: Slab::new(),
             memory: Memory { used: 0, limit: usize::MAX, collect_at: COLLECT_MIN, collections: true, gathered: Arc::default() },
             escaped: false,
+            spare_lists: Vec::with_capacity(SPARE_LISTS),
         }
     }
 
@@ -125,7 +132,8 @@ impl Heap {
     }
 
     pub(crate) fn new_table(&mut self, array: usize, entries: usize) -> TableRef {
-        let table = Table::with_capacity(array, entries);
+        let spare = if (1..=SPARE_LENGTH).contains(&array) { self.spare_lists.pop().unwrap_or_default() } else { Vec::new() };
+        let table = Table::with_capacity(array, entries, spare);
         self.memory.take(table.size() + TABLE_OVERHEAD);
         TableRef(self.tables.insert(table) as u32)
     }
@@ -325,6 +333,12 @@ impl Heap {
     /// Drops all objects of the region; `used` is what was used when it began.
     pub(crate) fn cut(&mut self, used: usize) {
         self.strings.cut();
+        for index in self.tables.watermark()..self.tables.len().min(self.tables.watermark() + SPARE_LISTS) {
+            let table = self.tables.get_mut(index);
+            if (1..=SPARE_LENGTH).contains(&table.array_room()) && self.spare_lists.len() < SPARE_LISTS {
+                self.spare_lists.push(table.take_array());
+            }
+        }
         self.tables.cut();
         self.closures.cut();
         self.natives.cut();

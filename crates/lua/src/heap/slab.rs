@@ -97,7 +97,15 @@ impl<T: Default> Slab<T> {
     }
 
     /// Drops the objects of the region.
+    #[inline]
     pub(crate) fn cut(&mut self) {
+        // What was freed lies in the region, too.
+        if self.items.len() > self.watermark {
+            self.drop_region();
+        }
+    }
+
+    fn drop_region(&mut self) {
         self.items.truncate(self.watermark);
         self.states.truncate(self.watermark);
         self.free.clear();

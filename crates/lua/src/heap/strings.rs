@@ -13,9 +13,43 @@ const BUCKETS_KEPT: usize = 8192;
 /// What an object costs beside its bytes.
 pub(super) const OVERHEAD: usize = size_of::<LuaString>() + 1;
 
+/// The bytes of a string. Those of a short one are in its slot: making and dropping it takes no memory from the allocator.
+#[derive(Debug)]
+enum Bytes {
+    Short { length: u8, bytes: [u8; SHORT_MAX] },
+    Long(Box<[u8]>),
+}
+
+impl Bytes {
+    fn short(bytes: &[u8]) -> Self {
+        let mut own = [0; SHORT_MAX];
+        own[..bytes.len()].copy_from_slice(bytes);
+        Self::Short { length: bytes.len() as u8, bytes: own }
+    }
+
+    #[inline]
+    fn as_slice(&self) -> &[u8] {
+        match self {
+            Self::Short { length, bytes } => &bytes[..usize::from(*length)],
+            Self::Long(bytes) => bytes,
+        }
+    }
+
+    /// What they take beside the slot.
+    fn size(&self) -> usize {
+        if let Self::Long(bytes) = self { bytes.len() } else { 0 }
+    }
+}
+
+impl Default for Bytes {
+    fn default() -> Self {
+        Self::Short { length: 0, bytes: [0; SHORT_MAX] }
+    }
+}
+
 #[derive(Debug, Default)]
 struct LuaString {
-    bytes: Box<[u8]>,
+    bytes: Bytes,
     hash: u32,
     /// Next of the bucket, for interned strings.
     next: u32,
@@ -39,7 +73,7 @@ impl Strings {
 
     #[inline]
     pub(super) fn bytes(&self, string: StringRef) -> &[u8] {
-        &self.items.get(string.index()).bytes
+        self.items.get(string.index()).bytes.as_slice()
     }
 
     /// The string of these bytes, and how many bytes of memory were taken for it.
@@ -51,10 +85,10 @@ impl Strings {
         if let Some(found) = self.find(bytes, hash) {
             return (StringRef::short(found), 0);
         }
-        let item = LuaString { bytes: bytes.into(), hash, next: NONE, canonical: None, interned: false };
+        let item = LuaString { bytes: Bytes::short(bytes), hash, next: NONE, canonical: None, interned: false };
         let index = self.items.insert(item);
         self.link(index);
-        (StringRef::short(index), bytes.len() + OVERHEAD)
+        (StringRef::short(index), OVERHEAD)
     }
 
     /// The same for bytes that are owned already.
@@ -64,7 +98,7 @@ impl Strings {
 
     fn make_long(&mut self, bytes: Box<[u8]>) -> (StringRef, usize) {
         let size = bytes.len() + OVERHEAD;
-        let item = LuaString { bytes, hash: 0, next: NONE, canonical: None, interned: false };
+        let item = LuaString { bytes: Bytes::Long(bytes), hash: 0, next: NONE, canonical: None, interned: false };
         (StringRef::long(self.items.insert(item)), size)
     }
 
@@ -76,8 +110,8 @@ impl Strings {
         if let Some(canonical) = self.items.get(string.index()).canonical {
             return canonical;
         }
-        let hash = self.hash(&self.items.get(string.index()).bytes);
-        let found = self.find(&self.items.get(string.index()).bytes, hash).map(StringRef::long);
+        let hash = self.hash(self.bytes(string));
+        let found = self.find(self.bytes(string), hash).map(StringRef::long);
         let canonical = found.unwrap_or(string);
         // A string that outlives the region must not refer to one that ends with it.
         let outlived = string.index() < self.items.watermark() && canonical.index() >= self.items.watermark();
@@ -94,7 +128,7 @@ impl Strings {
         let mut index = self.buckets[hash as usize & (self.buckets.len() - 1)];
         while index != NONE {
             let item = self.items.get(index as usize);
-            if item.hash == hash && *item.bytes == *bytes {
+            if item.hash == hash && *item.bytes.as_slice() == *bytes {
                 return Some(index as usize);
             }
             index = item.next;
@@ -183,7 +217,7 @@ impl Strings {
         let dead: Vec<usize> = self.items.unmarked().collect();
         let mut freed = 0;
         for index in dead {
-            freed += self.items.get(index).bytes.len() + OVERHEAD;
+            freed += self.items.get(index).bytes.size() + OVERHEAD;
             self.unlink(index);
         }
         self.items.sweep();

@@ -39,13 +39,26 @@ pub(crate) struct Table {
 pub(crate) struct TooLarge;
 
 impl Table {
-    pub(crate) fn with_capacity(array: usize, entries: usize) -> Self {
-        let mut table = Self::default();
+    /// A table with room; `array` is memory for it, or none.
+    pub(crate) fn with_capacity(array: usize, entries: usize, spare: Vec<LuaValue>) -> Self {
+        let mut table = Self { array: spare, ..Self::default() };
         table.array.reserve_exact(array.min(ENTRIES_MAX));
         if entries > 0 {
             table.resize(entries.min(ENTRIES_MAX).next_power_of_two());
         }
         table
+    }
+
+    /// The memory of the array part, which is empty then.
+    pub(crate) fn take_array(&mut self) -> Vec<LuaValue> {
+        let mut array = std::mem::take(&mut self.array);
+        array.clear();
+        array
+    }
+
+    /// Values that the array part has room for.
+    pub(crate) fn array_room(&self) -> usize {
+        self.array.capacity()
     }
 
     /// Bytes of memory, without the object's slot.

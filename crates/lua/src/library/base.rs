@@ -1,11 +1,10 @@
 //! Functions that are globals themselves.
 
-use crate::heap::objects::NativeFunction;
 use crate::number;
 use crate::proto::c_string;
 use crate::value::LuaValue;
 use crate::vm::code::Native;
-use crate::vm::context::{Action, Context, Continuation, IPAIRS, Stepped};
+use crate::vm::context::{Action, Context, Continuation, Stepped};
 use crate::vm::error::{Level, at_level, place_at};
 use crate::vm::state::{Event, Fault, FrameKind};
 
@@ -123,8 +122,8 @@ fn setmetatable(context: &mut Context<'_>) -> Stepped {
 
 fn ipairs(context: &mut Context<'_>) -> Stepped {
     let table = context.table(0)?;
-    let iterator = context.state.heap.new_native(NativeFunction { function: IPAIRS, values: Box::default() });
-    context.state.push(LuaValue::Native(iterator));
+    let iterator = context.state.ipairs_iterator;
+    context.state.push(iterator);
     context.state.push(LuaValue::Table(table));
     context.state.push(LuaValue::Number(0.0));
     Ok(Action::Return(3))

@@ -10,6 +10,7 @@ mod gsub;
 mod load;
 mod math;
 mod pattern;
+mod plain;
 mod search;
 mod sort;
 mod string;
@@ -18,7 +19,8 @@ mod table;
 
 use crate::heap::objects::NativeFunction;
 use crate::value::LuaValue;
-use crate::vm::code::Native;
+use crate::vm::code::{Native, Plain};
+use crate::vm::context::IPAIRS;
 use crate::vm::state::State;
 
 /// A function of the library.
@@ -28,6 +30,13 @@ pub(crate) struct Entry {
     /// Its name; empty for those that other functions make.
     name: &'static str,
     pub(crate) native: Native,
+}
+
+impl Entry {
+    /// Its plain case, if it has one.
+    pub(crate) fn plain(&self) -> Option<Plain> {
+        plain::of(self.table, self.name).filter(|_| !self.name.is_empty())
+    }
 }
 
 /// All functions, in the order of their numbers.
@@ -77,6 +86,9 @@ pub(crate) fn install(state: &mut State, entries: &[Entry]) {
     state.string_metatable = Some(metatable);
     let next = LuaValue::String(state.heap.string(b"next"));
     state.next_function = state.heap.get(globals, next);
+    state.ipairs_iterator = LuaValue::Native(state.heap.new_native(NativeFunction { function: IPAIRS, values: Box::default() }));
+    // A script may drop them from its globals where these are not read-only.
+    state.roots.extend([state.next_function, state.ipairs_iterator]);
     state.heap.set_field(globals, "_G", LuaValue::Table(globals));
     let version = LuaValue::String(state.heap.string(b"Lua 5.1"));
     state.heap.set_field(globals, "_VERSION", version);

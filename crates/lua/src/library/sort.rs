@@ -96,11 +96,18 @@ fn go_on(mut sorter: Box<Sorter>, context: &mut Context<'_>, answer: bool) -> St
 
 impl Sorter {
     fn get(&self, context: &mut Context<'_>, index: i64) -> LuaValue {
-        context.state.heap.get(self.table, LuaValue::Number(index as f64))
+        match usize::try_from(index) {
+            Ok(index) => context.state.heap.table(self.table).get_index(index),
+            Err(_) => context.state.heap.get(self.table, LuaValue::Number(index as f64)),
+        }
     }
 
     fn set(&self, context: &mut Context<'_>, index: i64, value: LuaValue) -> Result<(), Fault> {
-        context.raw_set(self.table, LuaValue::Number(index as f64), value)
+        let key = LuaValue::Number(index as f64);
+        if context.state.heap.replace(self.table, key, value) {
+            return Ok(());
+        }
+        context.raw_set(self.table, key, value)
     }
 
     fn swap(&self, context: &mut Context<'_>, i: i64, j: i64) -> Result<(), Fault> {

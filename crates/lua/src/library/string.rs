@@ -35,7 +35,7 @@ const SLICE_MAX: usize = 7997;
 const REPEATED_MAX: usize = 1 << 30;
 
 /// A position from the start or, negative, from the end: 1 is the first.
-fn position(position: i64, length: usize) -> i64 {
+pub(super) fn position(position: i64, length: usize) -> i64 {
     if position < 0 { (position + length as i64 + 1).max(0) } else { position }
 }
 

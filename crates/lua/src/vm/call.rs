@@ -152,11 +152,13 @@ fn push_native(state: &mut State, code: &Code, (slot, count): (usize, usize), th
 pub(crate) fn run_native(state: &mut State, code: &Code, host: &mut dyn Host, base: usize, count: usize) -> Result<After, Fault> {
     let LuaValue::Native(native) = state.at.stack[base - 1] else { return Err(Fault::Abort) };
     let function = state.heap.native(native).function;
-    let action = match code.native(function) {
-        Some(native) => native(&mut Context { state, code, base, count })?,
+    let after = match code.native(function) {
+        Some(native) => {
+            let action = native(&mut Context { state, code, base, count })?;
+            act(state, code, host, action)?
+        }
         None => call_host(state, code, host, function, (base, count))?,
     };
-    let after = act(state, code, host, action)?;
     if state.heap.memory.is_due() {
         meta::settle(state, code)?;
     }
@@ -169,7 +171,7 @@ fn call_host(
     host: &mut dyn Host,
     function: u32,
     (base, count): (usize, usize),
-) -> Result<Action, Fault> {
+) -> Result<After, Fault> {
     let mut results = std::mem::take(&mut state.results);
     results.clear();
     let arguments = &state.at.stack[base..base + count];
@@ -177,18 +179,25 @@ fn call_host(
     let is_main = state.current == ThreadRef(0);
     let call = &mut HostCall { heap: &mut state.heap, arguments, results: &mut results, frames, code, is_main };
     let outcome = host.call(function & !HOST, call);
+    let first = results.first().copied().unwrap_or_default();
     let number = results.len();
-    for value in results.drain(..) {
-        state.push(value);
+    let is_plain = matches!(state.at.frames.last(), Some(Frame { then: Then::Results(1), .. }));
+    if !is_plain {
+        results.drain(..).for_each(|value| state.push(value));
     }
     state.results = results;
     match outcome {
-        HostOutcome::Return => Ok(Action::Return(number)),
+        HostOutcome::Return if is_plain => {
+            state.at.frames.pop();
+            state.at.stack[base - 1] = first;
+            Ok(After::Same)
+        }
+        HostOutcome::Return => act(state, code, host, Action::Return(number)),
         HostOutcome::Error(value) => Err(Fault::Error(value)),
         HostOutcome::Abort => Err(Fault::Abort),
         HostOutcome::Suspend => {
             state.at.top = base + count;
-            Ok(Action::Again)
+            act(state, code, host, Action::Again)
         }
     }
 }
@@ -212,7 +221,7 @@ pub(crate) fn act(state: &mut State, code: &Code, host: &mut dyn Host, action: A
             }
         }
         Action::Resume(thread, count) => coroutine::resume(state, code, host, thread, count),
-        Action::Yield(count) => coroutine::suspend(state, code, count).map(|()| After::Changed),
+        Action::Yield(count) => coroutine::suspend(state, code, host, count),
         Action::Again => {
             state.frame_mut().kind = FrameKind::Host;
             Ok(After::Suspended)

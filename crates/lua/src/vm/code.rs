@@ -26,24 +26,35 @@ pub(crate) struct Loaded {
 /// A function of the library.
 pub(crate) type Native = fn(&mut super::context::Context<'_>) -> super::context::Stepped;
 
+/// The plain case of one: its result, `Some(None)` for no value; `None` when the call is not plain. Nothing has changed then.
+pub(crate) type Plain = fn(&mut Heap, &[LuaValue]) -> Option<Option<LuaValue>>;
+
 #[derive(Debug)]
 pub(crate) struct Code {
     chunks: [OnceCell<Box<[OnceCell<Loaded>]>>; CHUNKS],
     length: Cell<usize>,
     natives: Vec<Native>,
+    /// Their plain cases.
+    plain: Vec<Option<Plain>>,
     /// Entries below it outlive the region.
     watermark: usize,
 }
 
 impl Code {
-    pub(crate) fn new(natives: Vec<Native>) -> Self {
-        Self { chunks: std::array::from_fn(|_| OnceCell::new()), length: Cell::new(0), natives, watermark: 0 }
+    pub(crate) fn new(natives: Vec<Native>, plain: Vec<Option<Plain>>) -> Self {
+        Self { chunks: std::array::from_fn(|_| OnceCell::new()), length: Cell::new(0), natives, plain, watermark: 0 }
     }
 
     /// The native function of a number; `None` for those of the host.
     #[inline]
     pub(crate) fn native(&self, function: u32) -> Option<Native> {
         self.natives.get(function as usize).copied()
+    }
+
+    /// The plain case of a native function, if it has one.
+    #[inline]
+    pub(crate) fn plain(&self, function: u32) -> Option<Plain> {
+        self.plain.get(function as usize).copied().flatten()
     }
 
     #[inline]

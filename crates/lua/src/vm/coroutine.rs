@@ -7,33 +7,24 @@ use super::host::Host;
 use super::state::{DEPTH_MAX, Fault, FrameKind, State, Status, Then};
 use crate::value::{LuaValue, ThreadRef};
 
-/// Values whose memory is kept between switches.
-const MOVED_KEPT: usize = 256;
-
 impl State {
-    /// Makes `thread` the running coroutine.
-    fn switch(&mut self, thread: ThreadRef) {
-        let Some(other) = self.coroutines[thread.0 as usize].take() else { return };
-        let mut other = other;
+    /// Makes `thread` the running coroutine, and gives it the upmost `count` values. What it gets of one that it has resumed
+    /// lies where its frame expects it, behind whether that has `succeeded`.
+    fn switch(&mut self, thread: ThreadRef, count: usize, succeeded: Option<bool>) {
+        let Some(mut other) = self.coroutines[thread.0 as usize].take() else { return };
         std::mem::swap(&mut *other, &mut self.at);
+        if let Some(succeeded) = succeeded {
+            let frame = self.frame();
+            self.at.top = frame.pc as usize;
+            if frame.kind == FrameKind::Resumer {
+                self.push(LuaValue::Boolean(succeeded));
+            }
+        }
+        let first = other.top - count;
+        other.top = first;
+        self.push_values(&other.stack[first..first + count]);
         self.coroutines[self.current.0 as usize] = Some(other);
         self.current = thread;
-    }
-
-    /// Moves the upmost `count` values out of the stack, into memory that [`Self::keep_values`] gets back.
-    fn pop_values(&mut self, count: usize) -> Vec<LuaValue> {
-        let first = self.at.top - count;
-        self.at.top = first;
-        let mut values = std::mem::take(&mut self.moved);
-        values.extend_from_slice(&self.at.stack[first..first + count]);
-        values
-    }
-
-    fn keep_values(&mut self, mut values: Vec<LuaValue>) {
-        values.clear();
-        if values.capacity() <= MOVED_KEPT {
-            self.moved = values;
-        }
     }
 
     fn push_values(&mut self, values: &[LuaValue]) {
@@ -47,17 +38,14 @@ pub(crate) fn resume(state: &mut State, code: &Code, host: &mut dyn Host, thread
     if depth >= DEPTH_MAX {
         return Err(run_error(state, code, b"C stack overflow"));
     }
-    let values = state.pop_values(count);
     let from = state.current;
-    let slot = state.at.top as u32;
+    let slot = (state.at.top - count) as u32;
     state.frame_mut().pc = slot;
     state.at.status = Status::Normal;
-    state.switch(thread);
+    state.switch(thread, count, None);
     state.at.status = Status::Running;
     state.at.resumer = Some(from);
     state.at.depth = depth;
-    state.push_values(&values);
-    state.keep_values(values);
     // A coroutine that has yielded has the frame of the function that did so.
     let begun = if state.at.frames.is_empty() {
         call(state, code, host, (0, count), Then::Exit)
@@ -71,15 +59,17 @@ pub(crate) fn resume(state: &mut State, code: &Code, host: &mut dyn Host, thread
 }
 
 /// Suspends the running coroutine; the upmost values are what its resumer gets.
-pub(crate) fn suspend(state: &mut State, code: &Code, count: usize) -> Result<(), Fault> {
+pub(crate) fn suspend(state: &mut State, code: &Code, host: &mut dyn Host, count: usize) -> Result<After, Fault> {
     if state.at.resumer.is_none() || state.frame().depth != state.at.depth {
         return Err(run_error(state, code, b"attempt to yield across metamethod/C-call boundary"));
     }
-    let values = state.pop_values(count);
+    let Some(resumer) = state.at.resumer.take() else { return Err(Fault::Abort) };
     state.at.status = Status::Suspended;
-    return_to_resumer(state, true, &values);
-    state.keep_values(values);
-    Ok(())
+    state.switch(resumer, count, Some(true));
+    state.at.status = Status::Running;
+    // The function that has resumed returns what was yielded.
+    let first = state.frame().pc as usize;
+    finish_native(state, code, host, first).map(|after| if after == After::Suspended { after } else { After::Changed })
 }
 
 /// Ends the running coroutine with the values of its stack, or with an error; false when it is the main one.
@@ -101,11 +91,7 @@ pub(crate) fn finish(state: &mut State, succeeded: bool, values: &[LuaValue]) ->
 /// Switches to the resumer and puts the values where its frame expects them.
 fn return_to_resumer(state: &mut State, succeeded: bool, values: &[LuaValue]) {
     let Some(resumer) = state.at.resumer.take() else { return };
-    state.switch(resumer);
+    state.switch(resumer, 0, Some(succeeded));
     state.at.status = Status::Running;
-    state.at.top = state.frame().pc as usize;
-    if state.frame().kind == FrameKind::Resumer {
-        state.push(LuaValue::Boolean(succeeded));
-    }
     state.push_values(values);
 }

@@ -125,7 +125,10 @@ pub(crate) fn execute(state: &mut State, code: &Code, host: &mut dyn Host) -> Re
                 Instruction::GetGlobal { a, k } => {
                     let environment = state.heap.closure(running(state, base, function)).environment;
                     let key = constants[k as usize];
-                    let value = state.heap.table(environment).get(key);
+                    let value = match key {
+                        LuaValue::String(name) => state.heap.table(environment).get_string(name),
+                        _ => LuaValue::Nil,
+                    };
                     if value.is_nil() {
                         save!();
                         after!(meta::index(state, code, host, (LuaValue::Table(environment), None), key, a)?);
@@ -307,6 +310,20 @@ pub(crate) fn execute(state: &mut State, code: &Code, host: &mut dyn Host) -> Re
                         push_lua(state, code, closure, (slot, count), then)?;
                         continue 'frame;
                     }
+                    if let LuaValue::Native(native) = state.at.stack[slot]
+                        && let Some(plain) = code.plain(state.heap.native(native).function)
+                        && let Some(result) = plain(&mut state.heap, &state.at.stack[slot + 1..slot + 1 + count])
+                    {
+                        if c == 2 {
+                            state.at.stack[slot] = result.unwrap_or_default();
+                        } else {
+                            give(state, slot, c, result);
+                        }
+                        if state.heap.memory.is_due() {
+                            meta::settle(state, code)?;
+                        }
+                        continue;
+                    }
                     after!(call(state, code, host, (slot, count), then)?);
                 }
                 Instruction::TailCall { a, b } => {
@@ -362,8 +379,11 @@ pub(crate) fn execute(state: &mut State, code: &Code, host: &mut dyn Host) -> Re
                 Instruction::IteratorCall { a, c } => {
                     let at = base + usize::from(a);
                     tick!();
-                    state.at.stack.copy_within(at..at + 3, at + 3);
                     save!();
+                    if iterate(state, at, usize::from(c)) {
+                        continue;
+                    }
+                    state.at.stack.copy_within(at..at + 3, at + 3);
                     after!(call(state, code, host, (at + 3, 2), Then::Iterated(i16::from(c)))?);
                 }
                 Instruction::IteratorLoop { a, to } => {
@@ -408,6 +428,47 @@ pub(crate) fn execute(state: &mut State, code: &Code, host: &mut dyn Host) -> Re
 
 fn register_of(operand: Operand) -> Option<u8> {
     (!operand.is_constant()).then(|| operand.index() as u8)
+}
+
+/// Gives the result of a plain call, if there is one, to a caller that wants `c - 1` values, or all.
+#[inline(never)]
+fn give(state: &mut State, slot: usize, c: u8, result: Option<LuaValue>) {
+    let given = usize::from(result.is_some());
+    if let Some(value) = result.filter(|_| c != 1) {
+        state.at.stack[slot] = value;
+    }
+    match usize::from(c) {
+        0 => state.at.top = slot + given,
+        wanted => state.at.stack[slot + given.min(wanted - 1)..slot + wanted - 1].fill(LuaValue::Nil),
+    }
+}
+
+/// A step of `pairs` or `ipairs` over a table, without a call; false when it is not one, or fails.
+#[inline]
+fn iterate(state: &mut State, at: usize, wanted: usize) -> bool {
+    let [LuaValue::Native(function), LuaValue::Table(table), control] = state.at.stack[at..at + 3] else { return false };
+    let found = if state.ipairs_iterator.same(LuaValue::Native(function)) {
+        let LuaValue::Number(index) = control else { return false };
+        if !(0.0..f64::from(i32::MAX)).contains(&index) {
+            return false;
+        }
+        let index = LuaValue::Number(index.trunc() + 1.0);
+        let value = state.heap.table(table).get(index);
+        (!value.is_nil()).then_some((index, value))
+    } else if state.next_function.same(LuaValue::Native(function)) {
+        let key = state.heap.key(control);
+        let Some(next) = state.heap.table(table).next(key) else { return false };
+        next
+    } else {
+        return false;
+    };
+    let (key, value) = found.unwrap_or_default();
+    state.at.stack[at + 3] = key;
+    if wanted > 1 {
+        state.at.stack[at + 4] = value;
+        state.at.stack[at + 5..at + 3 + wanted].fill(LuaValue::Nil);
+    }
+    true
 }
 
 /// The function of Lua whose frame is the upmost one.

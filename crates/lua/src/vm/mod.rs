@@ -79,7 +79,8 @@ impl Machine {
     #[must_use]
     pub fn new(options: &MachineOptions) -> Self {
         let entries = library::entries(options.deprecated);
-        let code = Code::new(entries.iter().map(|entry| entry.native).collect());
+        let code =
+            Code::new(entries.iter().map(|entry| entry.native).collect(), entries.iter().map(library::Entry::plain).collect());
         let mut state = State::new(options.seed);
         library::install(&mut state, &entries);
         state.heap.memory.set_limit(options.memory_limit);

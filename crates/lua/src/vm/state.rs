@@ -215,6 +215,8 @@ pub(crate) struct State {
     pub(crate) string_metatable: Option<TableRef>,
     /// `next`, whatever a script has put into the global of this name.
     pub(crate) next_function: LuaValue,
+    /// What `ipairs` returns: the same function each time.
+    pub(crate) ipairs_iterator: LuaValue,
     /// Backward jumps and calls before the run is suspended.
     pub(crate) budget: u64,
     pub(crate) random: crate::random::Random,
@@ -224,8 +226,6 @@ pub(crate) struct State {
     pub(crate) text: Vec<u8>,
     /// Results of host functions, kept for their memory.
     pub(crate) results: Vec<LuaValue>,
-    /// What is moved between coroutines, kept for its memory.
-    pub(crate) moved: Vec<LuaValue>,
     /// What `os.clock` calls: the host's seconds.
     pub(crate) clock: fn() -> f64,
     /// What `cjson` does, until the run ends.
@@ -250,12 +250,12 @@ impl State {
             globals,
             string_metatable: None,
             next_function: LuaValue::Nil,
+            ipairs_iterator: LuaValue::Nil,
             budget: 0,
             random: crate::random::Random::default(),
             roots: Vec::new(),
             text: Vec::new(),
             results: Vec::new(),
-            moved: Vec::new(),
             clock: || 0.0,
             json: JsonSettings::default(),
             errors: Errors::default(),
