@@ -74,6 +74,8 @@ pub(crate) const FAST: &[&str] = &[
     "unit/type/set",
     "unit/bitfield",
     "unit/multi",
+    "unit/scripting",
+    "unit/functions",
     "unit/tracking",
 ];
 
