@@ -117,8 +117,7 @@ fn a_host_function_that_suspends_is_called_again() {
     }
     let mut machine = machine(&MachineOptions::default());
     let echo = machine.host_function(1);
-    let name = machine.string(b"echo");
-    machine.set_run_global(name, echo);
+    machine.set_global("echo", echo);
     let program = "local t = {} for i = 1, 3 do t[i] = select(2, pcall(echo, i * 2)) end return t[1], t[2], t[3]";
     let function = machine.load(&compile(program.as_bytes(), b"=p").expect("it compiles")).expect("room");
     machine.start(function, &[]);

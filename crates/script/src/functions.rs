@@ -216,8 +216,9 @@ impl State {
         let keeps_nothing = registered.iter().all(|registered| engine.keeps_nothing(registered.callback));
         let functions = registered.into_iter().enumerate().map(|(place, registered)| {
             let Registered { name, callback, flags, description } = registered;
+            let sole = library.proto.sole_call_of(&name);
             let (library, footprint) = (Arc::clone(&library), OnceLock::new());
-            Arc::new(Function { name, flags, description, callback, library, place, keeps_nothing, footprint })
+            Arc::new(Function { name, flags, description, callback, library, place, keeps_nothing, sole, footprint })
         });
         libraries.insert(name.clone(), Library { code: code.into(), functions: functions.collect() });
         Ok(name)

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, OnceLock};
 
-use almandine_lua::{Calls, LuaValue, Proto, Unseen, compile};
+use almandine_lua::{Calls, LuaValue, Proto, SoleArgument, Unseen, compile};
 use sha1::{Digest, Sha1};
 
 use crate::ScriptError;
@@ -91,6 +91,8 @@ pub struct Script {
     pub proto: Arc<Proto>,
     /// Whether it may look at its keys, and at its arguments: no table is made of what it does not name.
     pub(crate) uses: [bool; 2],
+    /// The arguments of the one call that it consists of, if it does.
+    pub(crate) sole: Option<Box<[SoleArgument]>>,
     /// What it touches, once that was asked for.
     pub(crate) footprint: OnceLock<Footprint>,
     /// It is not evicted.
@@ -112,7 +114,8 @@ impl Script {
         let is_hidden = REFLECTIVE.iter().any(|name| proto.mentions(name));
         let uses = NAMES.map(|name| is_hidden || proto.mentions(name.as_bytes()));
         let (kept, gone, used) = (AtomicBool::new(false), AtomicBool::new(false), AtomicU64::new(used));
-        Ok(Self { sha, text: text.into(), flags, proto, uses, footprint: OnceLock::new(), kept, gone, used })
+        let (sole, footprint) = (proto.sole_call(), OnceLock::new());
+        Ok(Self { sha, text: text.into(), flags, proto, uses, sole, footprint, kept, gone, used })
     }
 
     pub(crate) fn memory_bytes(&self) -> usize {
@@ -154,6 +157,14 @@ impl Program {
         match self {
             Self::Script(script) => &script.footprint,
             Self::Function(function) => &function.footprint,
+        }
+    }
+
+    /// The arguments of the one call that it consists of, if it does.
+    pub(crate) fn sole_call(&self) -> Option<&[SoleArgument]> {
+        match self {
+            Self::Script(script) => script.sole.as_deref(),
+            Self::Function(function) => function.sole.as_deref(),
         }
     }
 
@@ -204,6 +215,8 @@ pub struct Function {
     pub(crate) place: usize,
     /// Its library keeps nothing from one call to the next: each worker may have it in a machine of its own.
     pub keeps_nothing: bool,
+    /// The arguments of the one call that it consists of, if it does.
+    pub(crate) sole: Option<Box<[SoleArgument]>>,
     /// What it touches, once that was asked for.
     pub(crate) footprint: OnceLock<Footprint>,
 }

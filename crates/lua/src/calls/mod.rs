@@ -7,9 +7,11 @@
 mod flow;
 mod held;
 mod search;
+mod sole;
 #[cfg(test)]
 mod tests;
 
+pub use self::sole::SoleArgument;
 use crate::proto::{Constant, Proto};
 
 /// The calls of a script.

@@ -166,3 +166,65 @@ fn functions_of_libraries_have_their_keys_as_an_argument() {
     assert!(of("redis.register_function('f', function(keys) keys[1] = 'x' end)", "f").is_err());
     assert!(of("local r = {redis.register_function} r[1]('f', function() end)", "f").is_err());
 }
+
+#[test]
+fn scripts_that_are_one_call_are_seen() {
+    let sole = |text: &str| compile(text.as_bytes(), b"@t").unwrap().sole_call();
+    let (key, argument) = (SoleArgument::Key, SoleArgument::Argument);
+    let text = |text: &str| SoleArgument::Text(text.as_bytes().into());
+    for (script, expected) in [
+        ("return redis.call('GET', KEYS[1])", vec![text("GET"), key(0)]),
+        (
+            "local call, k = server.pcall, KEYS[2] local v = ARGV[3] return call('SET', k, v, 'PX', 1.5)",
+            vec![text("SET"), key(1), argument(2), text("PX"), SoleArgument::Number(1.5)],
+        ),
+        ("return redis.call(ARGV[1])", vec![argument(0)]),
+    ] {
+        assert_eq!(sole(script).as_deref(), Some(&expected[..]), "{script}");
+    }
+    for script in [
+        "return 1",
+        "return redis.call()",
+        "return (redis.call('GET', KEYS[1]))",
+        "local v = redis.call('GET', KEYS[1]) return v",
+        "return redis.call('GET', KEYS[1]), 1",
+        "redis.call('GET', KEYS[1])",
+        "return redis.call('GET', KEYS[0])",
+        "return redis.call('GET', KEYS[1.5])",
+        "return redis.call('GET', KEYS[#KEYS])",
+        "return redis.call('GET', KEYS[ARGV[1]])",
+        "return redis.call('GET', KEYS[1] .. 'x')",
+        "return redis.call('GET', KEYS)",
+        "return redis.call('GET', nil)",
+        "return redis.call(unpack(ARGV))",
+        "return redis.call('GET', ...)",
+        "return redis.sha1hex('GET')",
+        "return tostring(redis.call('GET', KEYS[1]))",
+        "if KEYS[1] then return redis.call('GET', KEYS[1]) end",
+        "local redis = {call = tostring} return redis.call('GET', KEYS[1])",
+        "local function f() return redis.call('GET', KEYS[1]) end return f()",
+        "KEYS[1] = 'x' return redis.call('GET', KEYS[1])",
+        "redis.setresp(3) return redis.call('GET', KEYS[1])",
+        "string = 1 return redis.call('GET', KEYS[1])",
+    ] {
+        assert_eq!(sole(script), None, "{script}");
+    }
+    let of = |library: &str| compile(library.as_bytes(), b"@t").unwrap().sole_call_of(b"f");
+    let get = Some(vec![text("GET"), key(0), argument(1)]);
+    for library in [
+        "redis.register_function('f', function(keys, args) return redis.call('GET', keys[1], args[2]) end)",
+        "local function g(k, a) return redis.call('GET', k[1], a[2]) end redis.register_function('g', g)
+         redis.register_function('f', g)",
+    ] {
+        assert_eq!(of(library).map(Vec::from), get, "{library}");
+    }
+    for library in [
+        "redis.register_function('g', function(keys) return redis.call('GET', keys[1]) end)",
+        "redis.register_function('f', function(keys) return redis.call('GET', KEYS[1]) end)",
+        "redis.register_function{function_name = 'f', callback = function(keys) return redis.call('GET', keys[1]) end}",
+        "local redis2 = redis redis2.register_function('f', function(keys) return redis2.call('GET', keys[1]) end)",
+        "local f = function(keys, args, x) return redis.call('GET', x[1]) end redis.register_function('f', f)",
+    ] {
+        assert_eq!(of(library), None, "{library}");
+    }
+}

@@ -214,6 +214,13 @@ impl Heap {
         Ok(())
     }
 
+    /// Empties a list that is filled for each run. It belongs to the run that there is, though it outlives it.
+    pub(crate) fn empty_list(&mut self, table: TableRef) {
+        let table = self.tables.get_mut(table.0 as usize);
+        table.set_flag(OLD, false);
+        table.empty(SPARE_LENGTH);
+    }
+
     /// Sets a field of a table though it be read-only.
     pub(crate) fn force(&mut self, table: TableRef, key: LuaValue, value: LuaValue) {
         let key = self.key(key);

@@ -56,6 +56,15 @@ impl Table {
         array
     }
 
+    /// Empties a list. What is more than a list is replaced.
+    pub(crate) fn empty(&mut self, kept: usize) {
+        if self.buckets.is_empty() && self.metatable.is_none() && self.flags == 0 && self.array.capacity() <= kept {
+            self.array.clear();
+        } else {
+            *self = Self::default();
+        }
+    }
+
     /// Values that the array part has room for.
     pub(crate) fn array_room(&self) -> usize {
         self.array.capacity()

@@ -23,7 +23,7 @@ use crate::heap::Heap;
 use crate::heap::objects::{Closure, NativeFunction};
 use crate::library;
 use crate::proto::Proto;
-use crate::value::LuaValue;
+use crate::value::{LuaValue, TableRef};
 
 /// What a machine is made with.
 #[derive(Clone, Copy, Debug)]
@@ -64,8 +64,8 @@ pub struct Machine {
     code: Code,
     /// Bytes in use when the region began.
     used: usize,
-    /// Names of the globals that live for one run.
-    run_globals: Vec<LuaValue>,
+    /// Lists that are filled for each run.
+    lists: Vec<TableRef>,
 }
 
 impl Default for Machine {
@@ -86,7 +86,7 @@ impl Machine {
         state.heap.memory.set_limit(options.memory_limit);
         state.errors.tables = options.error_tables;
         let used = state.heap.memory.used();
-        Self { state, code, used, run_globals: Vec::new() }
+        Self { state, code, used, lists: Vec::new() }
     }
 
     /// Makes the globals, everything that can be reached from them, and the metatables of basic types read-only.
@@ -104,6 +104,7 @@ impl Machine {
         self.state.heap.begin_region();
         self.code.begin_region();
         self.used = self.state.heap.memory.used();
+        self.lists.iter().for_each(|list| self.state.heap.empty_list(*list));
     }
 
     /// The table of the globals.
@@ -118,10 +119,12 @@ impl Machine {
         self.state.heap.set_field(globals, name, value);
     }
 
-    /// Sets a global variable until [`Self::reset`], though globals be read-only.
-    pub fn set_run_global(&mut self, name: LuaValue, value: LuaValue) {
-        self.run_globals.push(name);
-        self.state.heap.force(self.state.globals, name, value);
+    /// Fills a list of [`Values::list_for_runs`], which is empty, for one run.
+    pub fn fill(&mut self, list: LuaValue, values: &[LuaValue]) {
+        if let LuaValue::Table(list) = list {
+            let done = self.state.heap.set_list(list, 0, values);
+            debug_assert!(done.is_ok(), "an empty table takes a list");
+        }
     }
 
     /// The value that calls the host's function of a number.
@@ -216,8 +219,7 @@ impl Machine {
     /// Drops everything that the run has left behind.
     pub fn reset(&mut self) {
         self.stop();
-        let Self { state, run_globals, .. } = self;
-        run_globals.drain(..).for_each(|key| state.heap.force(state.globals, key, LuaValue::Nil));
+        self.lists.iter().for_each(|list| self.state.heap.empty_list(*list));
         // What is left above the top is never read: functions begin with registers that are nil.
         if self.state.at.stack.len() > self::state::STACK_START {
             self.state.at.stack.truncate(self::state::STACK_START);

@@ -46,6 +46,9 @@ pub(crate) fn run(state: &mut State, code: &Code, host: &mut dyn Host) -> Ended 
 
 fn step(state: &mut State, code: &Code, host: &mut dyn Host) -> Result<Option<Ended>, Fault> {
     let Some(frame) = state.at.frames.last().copied() else {
+        if state.at.resumer.is_none() {
+            return Ok(Some(Ended::Done));
+        }
         let values = state.at.stack[..state.at.top].to_vec();
         return Ok((!coroutine::finish(state, true, &values)).then_some(Ended::Done));
     };

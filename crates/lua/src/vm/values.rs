@@ -72,6 +72,17 @@ impl<'m> Values<'m> {
         }
     }
 
+    /// A global variable that is a list, though globals be read-only. It is empty but for what [`Machine::fill`] puts there until
+    /// [`Machine::reset`]. For between two runs.
+    pub fn list_for_runs(&mut self, name: &str) -> LuaValue {
+        let (name, list) = (self.machine.string(name.as_bytes()), self.machine.state.heap.new_table(0, 0));
+        let globals = self.machine.state.globals;
+        self.machine.state.heap.force(globals, name, LuaValue::Table(list));
+        self.machine.lists.push(list);
+        self.machine.keep();
+        LuaValue::Table(list)
+    }
+
     /// Keeps a value alive while the machine lives.
     pub fn root(&mut self, value: LuaValue) {
         self.machine.state.roots.push(value);

@@ -4,7 +4,7 @@ use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
-use almandine_lua::{Machine, MachineOptions, NoHost, Proto, RunEnd, compile};
+use almandine_lua::{LuaValue, Machine, MachineOptions, NoHost, Proto, RunEnd, Values, compile};
 use almandine_testkit::{Redis, Value, client};
 
 /// What Redis does with globals that there are not.
@@ -53,6 +53,8 @@ pub(crate) struct Oracle {
     _server: Redis,
     connection: UnixStream,
     machine: Machine,
+    /// The list of the program's arguments.
+    given: LuaValue,
     program: std::sync::Arc<Proto>,
     /// Jumps and calls after which a run is suspended.
     pub(crate) slice: u64,
@@ -76,8 +78,9 @@ impl Oracle {
         assert_eq!(machine.run(&mut NoHost, u64::MAX), RunEnd::Done);
         machine.stop();
         machine.freeze();
+        let given = Values::of(&mut machine).list_for_runs("ARGV");
         let program = compile(PROGRAM.as_bytes(), b"@user_script").expect("the program compiles");
-        Self { _server: server, connection, machine, program, slice: u64::MAX }
+        Self { _server: server, connection, machine, given, program, slice: u64::MAX }
     }
 
     /// What redis-server shows for each text.
@@ -108,9 +111,7 @@ impl Oracle {
     pub(crate) fn actual(&mut self, sources: &[String]) -> Vec<String> {
         let machine = &mut self.machine;
         let arguments: Vec<_> = sources.iter().map(|source| machine.string(source.as_bytes())).collect();
-        let arguments = machine.list(&arguments);
-        let name = machine.string(b"ARGV");
-        machine.set_run_global(name, arguments);
+        machine.fill(self.given, &arguments);
         let function = machine.load(&self.program).expect("room for the program");
         machine.start(function, &[]);
         let end = loop {

@@ -2,21 +2,14 @@
 
 use almandine_base::Output;
 use almandine_lua::{Host, HostCall, HostOutcome, LuaValue};
-use almandine_resp::{ArgsBuf, ProtocolVersion, number};
+use almandine_resp::{ProtocolVersion, number};
 
 use super::commands::{Commands, LogLevel};
 use super::library::Function;
 use super::register::Registrations;
+use super::sole::{CallMemory, is_returned_as_it_is};
 use super::to_lua;
 use crate::program::Sha;
-
-/// Memory that the calls of a worker's scripts use one after the other.
-#[derive(Debug, Default)]
-pub(crate) struct CallMemory {
-    args: ArgsBuf,
-    number: Vec<u8>,
-    out: Output,
-}
 
 /// Bytes of a reply for which the memory is kept.
 const KEPT_BYTES_MAX: usize = 1 << 20;
@@ -33,6 +26,8 @@ pub(crate) struct Api<'a> {
     pub(crate) reply: Option<&'a mut Output>,
     /// It has got there.
     pub(crate) has_replied: bool,
+    /// The first command has run already: its reply is in the memory.
+    pub(crate) is_answered: bool,
 }
 
 /// What a function of the table fails with.
@@ -98,20 +93,23 @@ impl Api<'_> {
         if call.arguments().is_empty() {
             return failed(call, "Please specify at least one argument for this redis lib call");
         }
-        if !self.gather(call) {
+        let is_answered = std::mem::take(&mut self.is_answered);
+        if !is_answered && !self.gather(call) {
             return failed(call, "Lua redis lib command arguments must be strings or integers");
         }
         let Self { commands, memory, chosen, reply, has_replied, .. } = self;
         let CallMemory { args, out, .. } = &mut **memory;
-        out.clear();
+        if !is_answered {
+            out.clear();
+        }
         match reply {
+            _ if is_answered => {}
             Some(reply) if *chosen == ProtocolVersion::Resp2 && call.is_last() => {
                 let (mark, at) = (reply.mark(), reply.bytes.len());
                 if !commands.call(args.as_args(), *chosen, reply) {
                     return HostOutcome::Suspend;
                 }
-                // What a script returns of these is what it has got, to the byte.
-                if matches!(reply.bytes.get(at), Some(b'$' | b':' | b'+')) {
+                if is_returned_as_it_is(reply.bytes.get(at)) {
                     *has_replied = true;
                     return HostOutcome::Return;
                 }

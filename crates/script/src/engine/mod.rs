@@ -4,6 +4,7 @@ mod api;
 pub(crate) mod commands;
 mod library;
 pub(crate) mod register;
+mod sole;
 mod to_lua;
 mod to_reply;
 
@@ -11,12 +12,13 @@ mod to_reply;
 mod tests;
 
 use almandine_base::Output;
-use almandine_lua::{LuaValue, Machine, MachineOptions, RunEnd as MachineEnd, Values};
+use almandine_lua::{LuaValue, Machine, MachineOptions, RunEnd as MachineEnd, SoleArgument, Values};
 use almandine_resp::{Args, ProtocolVersion};
 use hashbrown::HashMap;
 
-use self::api::{Api, CallMemory};
+use self::api::Api;
 use self::commands::{Commands, Verdict};
+use self::sole::{Answered, CallMemory, Stage};
 use self::to_reply::Writer;
 use crate::machines::Machines;
 use crate::program::{Program, Script, Sha};
@@ -67,6 +69,7 @@ struct Run {
     chosen: ProtocolVersion,
     /// There was no memory for its code.
     is_unloaded: bool,
+    stage: Stage,
 }
 
 /// The machine of a worker.
@@ -74,8 +77,8 @@ struct Run {
 pub struct Engine {
     options: EngineOptions,
     machine: Machine,
-    /// The names of the tables that a script finds its keys and arguments in.
-    names: [LuaValue; 2],
+    /// The lists that scripts find their keys and arguments in, once one has run.
+    lists: Option<[LuaValue; 2]>,
     /// The scripts that have run on it: nothing at first, then their functions.
     loaded: HashMap<Sha, Option<LuaValue>, rapidhash::fast::RandomState>,
     /// The functions of libraries that each worker has, by the number of the library.
@@ -100,11 +103,11 @@ impl Engine {
     /// A machine.
     #[must_use]
     pub fn new(options: EngineOptions) -> Self {
-        let (machine, names) = machine(&options);
+        let machine = machine(&options);
         Self {
             options,
             machine,
-            names,
+            lists: None,
             loaded: HashMap::default(),
             libraries: HashMap::default(),
             of_libraries: None,
@@ -121,46 +124,91 @@ impl Engine {
     /// Prepares a run; [`Engine::go_on`] runs it.
     pub fn start(&mut self, machines: &Machines, invocation: Invocation<'_>) {
         self.follow(machines);
-        let function = match invocation.program {
-            Program::Script(script) => self.function(script),
-            Program::Function(function) => Some(match self.libraries.get(&function.library.number) {
-                Some(functions) => functions.get(function.place).copied().unwrap_or_default(),
-                None => function.callback,
-            }),
+        let (program, given) = (invocation.program, [invocation.keys, invocation.args]);
+        if program.sole_call().is_some_and(|sole| self.memory.prepare(sole, given)) {
+            self.run = Some(Run { chosen: ProtocolVersion::Resp2, is_unloaded: false, stage: Stage::Prepared });
+            return;
+        }
+        let is_used = match program {
+            Program::Script(script) => script.uses,
+            Program::Function(_) => [true; 2],
         };
-        let given = [invocation.keys, invocation.args];
-        let (mut lists, mut arguments) = ([LuaValue::Nil; 2], 0);
-        match invocation.program {
-            Program::Script(script) => {
-                for ((args, name), is_used) in given.into_iter().zip(self.names).zip(script.uses) {
-                    if is_used {
-                        let list = self.list(args);
-                        self.machine.set_run_global(name, list);
-                    }
-                }
+        self.start_machine(program, |engine, number| {
+            if is_used[number] {
+                engine.gather(given[number]);
             }
-            Program::Function(_) => {
-                lists = given.map(|args| self.list(args));
-                arguments = lists.len();
+            is_used[number]
+        });
+    }
+
+    /// Starts the machine. `gather` makes the values of its keys, and then those of its arguments; false when they are not used.
+    fn start_machine(&mut self, program: &Program, gather: impl Fn(&mut Self, usize) -> bool) {
+        let mut lists = [LuaValue::Nil; 2];
+        let (function, arguments) = match program {
+            Program::Script(script) => {
+                lists = self.lists();
+                (self.function(script), 0)
+            }
+            Program::Function(function) => {
+                let function = match self.libraries.get(&function.library.number) {
+                    Some(functions) => functions.get(function.place).copied().unwrap_or_default(),
+                    None => function.callback,
+                };
+                (Some(function), lists.len())
+            }
+        };
+        // When its code is loaded, which may be kept.
+        for (number, list) in lists.iter_mut().enumerate() {
+            if !gather(self, number) {
+                continue;
+            }
+            match list {
+                LuaValue::Nil => *list = self.machine.list(&self.values),
+                list => self.machine.fill(*list, &self.values),
             }
         }
         self.seed = self.seed.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
         self.machine.seed_random((self.seed >> 33) as i32);
         self.machine.start(function.unwrap_or_default(), &lists[..arguments]);
-        self.run = Some(Run { chosen: ProtocolVersion::Resp2, is_unloaded: function.is_none() });
+        let is_unloaded = function.is_none();
+        self.run = Some(Run { chosen: ProtocolVersion::Resp2, is_unloaded, stage: Stage::Machine });
     }
 
     /// Runs what was started to its end, or to where it is suspended. What it returns, or its error, is a reply in the client's
     /// protocol.
     pub fn go_on(&mut self, program: &Program, commands: &mut dyn Commands, version: ProtocolVersion, out: &mut Output) -> RunEnd {
-        let Some(run) = self.run.take() else { return RunEnd::Failed };
+        let Some(mut run) = self.run.take() else { return RunEnd::Failed };
+        let (mut is_answered, mut is_over) = (false, false);
+        if run.stage == Stage::Prepared {
+            if version == ProtocolVersion::Resp2 {
+                match self.memory.answer(commands, out) {
+                    Answered::Written => return RunEnd::Returned,
+                    Answered::Kept => is_answered = true,
+                    Answered::Later => {
+                        self.run = Some(run);
+                        return RunEnd::Suspended;
+                    }
+                    Answered::Never => is_over = true,
+                }
+            }
+            let sole = program.sole_call().unwrap_or_default();
+            self.start_machine(program, |engine, number| {
+                engine.gather_of_call(sole, number);
+                true
+            });
+            run = self.run.take().unwrap_or(run);
+        }
         // What a script returns in the protocol in which it has got it is not taken apart.
         let mark = out.mark();
         let reply = (version == ProtocolVersion::Resp2).then_some(&mut *out);
-        let mut api = Api { commands, memory: &mut self.memory, chosen: run.chosen, registered: None, reply, has_replied: false };
+        let memory = &mut self.memory;
+        let mut api = Api { commands, memory, chosen: run.chosen, registered: None, reply, has_replied: false, is_answered };
         let (ended, verdict) = loop {
             if run.is_unloaded {
                 break (MachineEnd::Failed, Verdict::GoOn);
+            }
+            if is_over {
+                break (MachineEnd::Suspended, Verdict::End);
             }
             let ended = self.machine.run(&mut api, SLICE);
             let verdict = if ended == MachineEnd::Suspended { api.commands.verdict() } else { Verdict::GoOn };
@@ -221,7 +269,7 @@ impl Engine {
             self.generation = generation;
             self.loaded.clear();
             self.last = None;
-            (self.machine, self.names) = machine(&self.options);
+            (self.machine, self.lists) = (machine(&self.options), None);
         }
     }
 
@@ -246,13 +294,31 @@ impl Engine {
         Some(function)
     }
 
-    fn list(&mut self, args: Args<'_>) -> LuaValue {
+    /// The lists that scripts find their keys and arguments in.
+    fn lists(&mut self) -> [LuaValue; 2] {
+        *self.lists.get_or_insert_with(|| NAMES.map(|name| Values::of(&mut self.machine).list_for_runs(name)))
+    }
+
+    fn gather(&mut self, args: Args<'_>) {
         self.values.clear();
         for argument in args.iter() {
             let value = self.machine.string(argument);
             self.values.push(value);
         }
-        self.machine.list(&self.values)
+    }
+
+    /// Makes values of the keys, or of the arguments, that the one call has used, each at its place.
+    fn gather_of_call(&mut self, sole: &[SoleArgument], list: usize) {
+        self.values.clear();
+        for (number, argument) in sole.iter().enumerate() {
+            let place = match (argument, list) {
+                (SoleArgument::Key(place), 0) | (SoleArgument::Argument(place), 1) => *place,
+                _ => continue,
+            };
+            let value = self.machine.string(self.memory.args.as_args().at(number));
+            self.values.resize(self.values.len().max(place + 1), LuaValue::Nil);
+            self.values[place] = value;
+        }
     }
 
     /// The error that a run has ended with, and whether it is part of the statistics already.
@@ -316,7 +382,7 @@ fn shown(value: LuaValue) -> &'static str {
     }
 }
 
-fn machine(options: &EngineOptions) -> (Machine, [LuaValue; 2]) {
+fn machine(options: &EngineOptions) -> Machine {
     let mut machine = Machine::new(&MachineOptions {
         seed: options.seed,
         memory_limit: options.memory_limit,
@@ -324,8 +390,7 @@ fn machine(options: &EngineOptions) -> (Machine, [LuaValue; 2]) {
         error_tables: true,
     });
     machine.set_clock(|| almandine_io::clock::monotonic_ns() as f64 / 1e9);
-    let names = NAMES.map(|name| machine.string(name.as_bytes()));
     library::install(&mut machine);
     Values::of(&mut machine).limit_memory(options.memory_limit);
-    (machine, names)
+    machine
 }

@@ -106,6 +106,7 @@ impl Engine {
             registered: Some(&mut registrations),
             reply: None,
             has_replied: false,
+            is_answered: false,
         };
         let ended = loop {
             match self.machine.run(&mut api, SLICE) {

@@ -31,6 +31,14 @@ impl Commands for Server {
                 reply.bulk(b"field");
                 reply.double(1.5);
             }
+            b"LIST" => {
+                reply.array(3);
+                reply.bulk(b"a");
+                reply.null();
+                reply.integer(7);
+            }
+            b"NONE" => reply.null_array(),
+            b"OK" => reply.simple("OK"),
             b"LARGE" => reply.bulk_shared(vec![b'x'; 100_000].into()),
             b"FAIL" => reply.error("BAD thing"),
             _ => reply.null(),
@@ -65,6 +73,10 @@ impl Bench {
     }
 
     fn run(&mut self, text: &str, args: &[&str]) -> String {
+        self.run_for(ProtocolVersion::Resp2, text, args)
+    }
+
+    fn run_for(&mut self, version: ProtocolVersion, text: &str, args: &[&str]) -> String {
         let script = self.scripts.evaluate(text.as_bytes()).unwrap();
         let mut given = ArgsBuf::new();
         args.iter().for_each(|arg| given.push(arg.as_bytes()));
@@ -72,7 +84,7 @@ impl Bench {
         let program = Program::Script(script);
         self.engine.start(&self.scripts.machines, Invocation { program: &program, keys, args });
         let mut out = Output::new();
-        let end = self.engine.go_on(&program, &mut self.server, ProtocolVersion::Resp2, &mut out);
+        let end = self.engine.go_on(&program, &mut self.server, version, &mut out);
         assert_ne!(end, RunEnd::Suspended);
         self.engine.note_memory(&self.scripts.machines);
         out.flatten();
@@ -179,6 +191,9 @@ fn what_is_killed_catches_nothing_and_what_is_suspended_goes_on() {
     bench.server.verdict = Some(Verdict::End);
     let reply = bench.run("while true do pcall(function() while true do end end) end", &[]);
     assert!(reply.starts_with("-ERR Script killed by user with SCRIPT KILL. script: "), "{reply}");
+    bench.server.is_due = true;
+    assert!(bench.run("return redis.call('ECHO', KEYS[1])", &["k"]).starts_with("-ERR Script killed by user with SCRIPT KILL."));
+    assert!(bench.server.called.is_empty(), "what is killed before its call does not call");
     let script = bench.scripts.evaluate(b"local n = 0 for i = 1, 100000 do n = n + 1 end return {n, KEYS[1]}").unwrap();
     let mut given = ArgsBuf::new();
     given.push(b"key");
@@ -216,5 +231,47 @@ fn what_is_killed_catches_nothing_and_what_is_suspended_goes_on() {
             String::from_utf8_lossy(&out.bytes)
         );
         assert_eq!((&out.bytes[..], &bench.server.called[..]), (&b"$3\r\nkey\r\n"[..], &["ECHO key".to_owned()][..]));
+    }
+}
+
+/// An error names its script, which is another text.
+fn without_digits(reply: &str) -> String {
+    match reply.split_once(" script: ") {
+        Some((error, place)) => format!("{error}{}", place.trim_start_matches(|c: char| c.is_ascii_hexdigit())),
+        None => reply.to_owned(),
+    }
+}
+
+#[test]
+fn a_script_that_is_one_call_is_what_it_is_in_the_machine() {
+    for version in [ProtocolVersion::Resp2, ProtocolVersion::Resp3] {
+        for call in [
+            "call('ECHO', KEYS[1])",
+            "call('ECHO', ARGV[1], KEYS[2], 3, -0.5, 1e300)",
+            "call('ECHO', KEYS[3])",
+            "call('ECHO', ARGV[2])",
+            "pcall('ECHO', ARGV[9])",
+            "call(KEYS[1])",
+            "call('GET', 'x')",
+            "call('OK')",
+            "call('LIST', KEYS[1])",
+            "call('NONE')",
+            "call('FAIL', KEYS[1], KEYS[2], ARGV[1])",
+            "pcall('FAIL')",
+            "call('MAP')",
+            "call('LARGE')",
+        ] {
+            let (mut sole, mut machine) = (Bench::new(), Bench::new());
+            // Its second run keeps the code.
+            for _ in 0..4 {
+                let direct = sole.run_for(version, &format!("return redis.{call}"), &["k", "b"]);
+                let long = machine.run_for(version, &format!("local t = {{}} return redis.{call}"), &["k", "b"]);
+                assert_eq!(without_digits(&direct), without_digits(&long), "{call}");
+                assert_eq!(sole.run("return #KEYS", &["k"]), ":1 ");
+            }
+            assert_eq!(sole.server.called, machine.server.called, "{call}");
+            let errors = |bench: &Bench| bench.server.errors.iter().map(|error| without_digits(error)).collect::<Vec<_>>();
+            assert_eq!(errors(&sole), errors(&machine), "{call}");
+        }
     }
 }
