@@ -4,7 +4,7 @@
 //! keys which it has named, the units of work that have changed these ([`crate::run::seen`]). They are kept in the order of their
 //! seals.
 
-use std::collections::VecDeque;
+use std::collections::BTreeMap;
 
 use almandine_base::step;
 use almandine_handler::Context;
@@ -13,10 +13,16 @@ use almandine_net::{ConnectionId, Control};
 
 use crate::state::connection::Connection;
 
+/// Connections of one seal for which memory is kept.
+const CONNECTIONS_KEPT: usize = 1 << 12;
+
 /// See the module. A connection that is gone stays here until its turn.
 #[derive(Debug, Default)]
 pub(crate) struct Parked {
-    waiting: VecDeque<(LogSeal, ConnectionId)>,
+    /// In the order of their epochs: what has only looked may wait for less than what came before it.
+    waiting: BTreeMap<(u64, bool), Vec<ConnectionId>>,
+    /// Memory of the last ones that went on.
+    spare: Vec<ConnectionId>,
     /// Breaks of the log that this worker has heard of.
     heard_breaks: u64,
 }
@@ -27,21 +33,34 @@ impl Parked {
     #[cold]
     pub(crate) fn wait(&mut self, id: ConnectionId, context: &Context, seen: Option<u64>) -> bool {
         let seal = step!(HoldReplies, context.instance.persistence.log.seal(seen, self.heard_breaks), else None);
-        let Some(seal) = seal else { return false };
-        // What has only looked may wait for less than what came before it.
-        let place = self.waiting.partition_point(|(other, _)| other.epoch <= seal.epoch);
-        self.waiting.insert(place, (seal, id));
-        true
+        if let Some(seal) = seal {
+            self.insert(seal, id);
+        }
+        seal.is_some()
+    }
+
+    fn insert(&mut self, LogSeal { epoch, durable }: LogSeal, id: ConnectionId) {
+        self.waiting.entry((epoch, durable)).or_insert_with(|| std::mem::take(&mut self.spare)).push(id);
+    }
+
+    /// Takes those of the first epoch, if that is reached.
+    fn next(&mut self, has_reached: impl Fn(LogSeal) -> bool) -> Option<Vec<ConnectionId>> {
+        let first = self.waiting.first_entry().filter(|first| has_reached(seal(first.key())))?;
+        Some(first.remove())
     }
 
     /// More is written or durable.
     pub(crate) fn go_on(&mut self, context: &Context, control: &mut dyn Control<Connection>) {
         let log = &context.instance.persistence.log;
-        while let Some((_, id)) = self.waiting.pop_front_if(|(seal, _)| log.has_reached(*seal)) {
-            control.release(id);
+        while let Some(mut connections) = self.next(|seal| log.has_reached(seal)) {
+            connections.drain(..).for_each(|id| {
+                control.release(id);
+            });
+            connections.shrink_to(CONNECTIONS_KEPT);
+            self.spare = connections;
         }
-        if let Some((seal, _)) = self.waiting.front() {
-            log.urge(*seal);
+        if let Some((key, _)) = self.waiting.first_key_value() {
+            log.urge(seal(key));
         }
     }
 
@@ -49,8 +68,35 @@ impl Parked {
     /// log goes on.
     pub(crate) fn close(&mut self, context: &Context, control: &mut dyn Control<Connection>) {
         self.heard_breaks = context.instance.persistence.log.breaks();
-        self.waiting.drain(..).for_each(|(_, id)| {
+        std::mem::take(&mut self.waiting).into_values().flatten().for_each(|id| {
             control.kill(id, false);
         });
+    }
+}
+
+fn seal(&(epoch, durable): &(u64, bool)) -> LogSeal {
+    LogSeal { epoch, durable }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn connections_go_on_by_epochs_and_within_one_as_they_came() {
+        let mut parked = Parked::default();
+        for id in 0..100 {
+            // Each second one has only looked, and waits for less.
+            let epoch = if id % 2 == 0 { 9 } else { id * 7 % 9 };
+            parked.insert(LogSeal { epoch, durable: true }, id);
+        }
+        assert!(parked.next(|seal| seal.epoch == 1).is_none(), "none overtakes the first epoch");
+        for epoch in 0..=9 {
+            assert!(parked.next(|seal| seal.epoch < epoch).is_none());
+            let went_on = parked.next(|seal| seal.epoch <= epoch && seal.durable).unwrap();
+            assert!(went_on.is_sorted() && went_on.iter().all(|id| id % 2 == u64::from(epoch != 9)), "{epoch} {went_on:?}");
+            assert_eq!(went_on.len(), if epoch == 9 { 50 } else { went_on.iter().filter(|&&id| id * 7 % 9 == epoch).count() });
+        }
+        assert!(parked.next(|_| true).is_none());
     }
 }
