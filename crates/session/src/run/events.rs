@@ -7,7 +7,7 @@
 
 use almandine_base::events::Classes;
 use almandine_base::step;
-use almandine_handler::{Dispatch, Flags, Outcome, Stop};
+use almandine_handler::{Dispatch, Flags, Stop};
 use almandine_keyspace::Reader;
 
 /// Whether a command that reads takes the latches of the keys that it declares: for the misses that it tells, or, of several
@@ -29,9 +29,9 @@ pub(crate) fn latches_write(dispatch: &Dispatch) -> bool {
 /// Tells the events of a command, while its keys are latched still; of one that runs again, only what the store did. A command
 /// that waits runs again if it `reads`; one that writes has changed what it has told.
 #[cold]
-pub(crate) fn end(keys: &mut Reader<'_>, outcome: &Outcome, reads: bool) {
+pub(crate) fn end(keys: &mut Reader<'_>, stop: Option<&Stop>, reads: bool) {
     step!(LatchForEvents);
     let again =
-        matches!(outcome, Err(Stop::Cold | Stop::Unplanned | Stop::Computing)) || reads && matches!(outcome, Err(Stop::Waiting(_)));
+        matches!(stop, Some(Stop::Cold | Stop::Unplanned | Stop::Computing)) || reads && matches!(stop, Some(Stop::Waiting(_)));
     keys.events().end(again);
 }

@@ -2,6 +2,7 @@
 
 use almandine_base::Output;
 use almandine_base::output::Mark;
+use almandine_handler::blocking::Waiting;
 use almandine_handler::{AdminCall, Client, CommandError, Dispatch, Flags, Handler, Outcome, ReadCall, Stop, WriteCall, errors};
 use almandine_resp::{Args, Reply};
 
@@ -130,11 +131,14 @@ impl Runner {
                 if together {
                     accessor.unit().remove_expired(declared_keys(context, dispatch, args).map(|key| (client.db, key)));
                 }
-                if let Err(Stop::Waiting(block)) = outcome {
+                match outcome {
+                    Ok(()) => Ok(()),
                     // A copy, whose address may be taken: that of the call's own would keep them from the registers.
-                    return begin_wait::read_again(self, client, out, (dispatch, handler), args.slice_from(0), block);
+                    Err(Stop::Waiting(block)) => {
+                        begin_wait::read_again(self, client, out, (dispatch, handler), args.slice_from(0), block)
+                    }
+                    Err(stop) => Err(stop),
                 }
-                outcome
             }
             Handler::Write(handler) => {
                 let keys = accessor.writer(client.db);
@@ -144,16 +148,24 @@ impl Runner {
                     lock(dispatch, &mut call);
                     residency::require(dispatch, &mut call)?;
                 }
-                let mut outcome = handler(&mut call);
-                if tells {
-                    events::end(&mut call.keys, &outcome, false);
+                match handler(&mut call) {
+                    // Nothing but the tag is looked at: what a call has just stored in part is slow to copy as a whole, and waits
+                    // for all stores before it, those to records among them.
+                    Ok(()) => {
+                        if tells {
+                            events::end(&mut call.keys, None, false);
+                        }
+                        Ok(())
+                    }
+                    Err(mut stop) => {
+                        let waiting = write_stopped(&mut call, dispatch, &mut stop, tells);
+                        drop(call);
+                        if matches!(stop, Stop::Waiting(_)) {
+                            client.blocking.waiting = waiting;
+                        }
+                        Err(stop)
+                    }
                 }
-                if let Err(Stop::Waiting(block)) = &mut outcome {
-                    let waiting = begin_wait::wait(&mut call.keys, call.client, dispatch, call.args, block);
-                    drop(call);
-                    client.blocking.waiting = waiting;
-                }
-                outcome
             }
             Handler::Admin(handler) => {
                 let outcome = handler(&mut AdminCall { args, accessor, reply, client, context, now_ms: *now_ms });
@@ -166,6 +178,19 @@ impl Runner {
             // Of the second the table finds none by the name of a call.
             Handler::Container | Handler::Unserved => Err(errors::wrong_arity(&context.table.row(dispatch.index).name).into()),
         }
+    }
+}
+
+/// Ends the call of a command that writes and has not replied; what it waits for, if it does.
+#[cold]
+#[inline(never)]
+fn write_stopped(call: &mut WriteCall<'_>, dispatch: &Dispatch, stop: &mut Stop, tells: bool) -> Option<Box<Waiting>> {
+    if tells {
+        events::end(&mut call.keys, Some(stop), false);
+    }
+    match stop {
+        Stop::Waiting(block) => begin_wait::wait(&mut call.keys, call.client, dispatch, call.args, block),
+        _ => None,
     }
 }
 
@@ -185,7 +210,7 @@ fn read_telling(
     }
     let at_hand = if together { residency::require(dispatch, call) } else { Ok(()) };
     let outcome = at_hand.and_then(|()| handler(call));
-    events::end(&mut call.keys, &outcome, true);
+    events::end(&mut call.keys, outcome.as_ref().err(), true);
     outcome
 }
 
