@@ -129,9 +129,24 @@ pub enum Operation<'e> {
 }
 
 impl LogEntry<'_> {
+    /// Bytes that its encoding does not exceed.
+    #[inline]
+    #[must_use]
+    pub fn bytes_max(&self) -> usize {
+        let payload = match self.operation {
+            Operation::Set { value: LogValue::Bytes(bytes) | LogValue::Image(bytes), .. }
+            | Operation::Write { bytes, .. }
+            | Operation::Edit { edits: bytes, .. }
+            | Operation::Expire { elements: bytes, .. }
+            | Operation::Functions(bytes) => bytes.len(),
+            Operation::Attributes(_) | Operation::Remove(_) | Operation::Database(_) | Operation::Lost => 0,
+        };
+        NUMBERS_BYTES_MAX + self.key.len() + payload
+    }
+
     /// Appends the entry to `out`.
     #[inline]
-    pub fn encode(&self, out: &mut Vec<u8>) {
+    pub fn encode(&self, out: &mut impl Sink) {
         let (operation, flags) = match self.operation {
             Operation::Set { made, value, .. } => (SET, u8::from(made) | u8::from(matches!(value, LogValue::Image(_))) << 1),
             Operation::Write { .. } => (WRITE, 0),
@@ -143,39 +158,32 @@ impl LogEntry<'_> {
             Operation::Lost => (LOST, 0),
             Operation::Functions(_) => (FUNCTIONS, 0),
         };
-        let mut head = Few::default();
+        let mut head = Few { out, bytes: 0, len: 0 };
         head.push(operation | flags << 4);
         head.number(self.contents);
         if !matches!(self.operation, Operation::Database(_) | Operation::Lost | Operation::Functions(_)) {
-            head.number(self.key.len() as u64);
-            head.put(out);
-            out.extend_from_slice(self.key);
+            head.bytes(self.key);
         }
-        let bytes = |head: &mut Few, out: &mut Vec<u8>, bytes: &[u8]| {
-            head.number(bytes.len() as u64);
-            head.put(out);
-            out.extend_from_slice(bytes);
-        };
         match self.operation {
             Operation::Set { kind, value: LogValue::Bytes(value) | LogValue::Image(value), attributes, .. } => {
                 head.push(kind);
                 attributes.encode(&mut head);
-                bytes(&mut head, out, value);
+                head.bytes(value);
             }
             Operation::Write { offset, bytes: written } => {
                 head.number(offset);
-                bytes(&mut head, out, written);
+                head.bytes(written);
             }
             Operation::Attributes(attributes) => attributes.encode(&mut head),
             Operation::Edit { kind, edits } | Operation::Expire { kind, elements: edits } => {
                 head.push(kind);
-                bytes(&mut head, out, edits);
+                head.bytes(edits);
             }
             Operation::Database(database) => head.number(u64::from(database)),
-            Operation::Functions(texts) => bytes(&mut head, out, texts),
+            Operation::Functions(texts) => head.bytes(texts),
             Operation::Remove(_) | Operation::Lost => {}
         }
-        head.put(out);
+        head.flush();
     }
 }
 
@@ -252,7 +260,7 @@ pub fn parts(mut image: &[u8]) -> impl Iterator<Item = Option<&[u8]>> {
 
 impl Attributes {
     #[inline]
-    fn encode(self, head: &mut Few) {
+    fn encode(self, head: &mut Few<'_, impl Sink>) {
         let flags = u8::from(self.expiry_ms.is_some()) | u8::from(self.etag.is_some()) << 1 | u8::from(self.edited) << 2;
         head.push(flags);
         if let Some(expiry_ms) = self.expiry_ms {
@@ -264,20 +272,45 @@ impl Attributes {
     }
 }
 
-/// Few bytes that are put together, so that what grows is looked at once for all of them.
-#[derive(Default)]
-struct Few {
-    bytes: [u8; FEW_BYTES],
+/// Takes the bytes of entries.
+pub trait Sink {
+    /// Takes at most eight bytes, the first in the lowest place; those above are zeroes.
+    fn few(&mut self, bytes: u64, count: usize);
+
+    /// Takes bytes.
+    fn many(&mut self, bytes: &[u8]);
+}
+
+impl Sink for Vec<u8> {
+    #[inline]
+    fn few(&mut self, bytes: u64, count: usize) {
+        self.extend_from_slice(&bytes.to_le_bytes()[..count]);
+    }
+
+    #[inline]
+    fn many(&mut self, bytes: &[u8]) {
+        self.extend_from_slice(bytes);
+    }
+}
+
+/// The most that numbers and flags of an entry take: operation, contents, length of the key; kind, attributes with two numbers,
+/// length of the value.
+const NUMBERS_BYTES_MAX: usize = 3 + 5 * VARINT_BYTES_MAX;
+
+/// Few bytes that are put together in a register.
+struct Few<'o, S> {
+    out: &'o mut S,
+    bytes: u64,
     len: usize,
 }
 
-/// The most that stands between two runs of bytes: kind, attributes with two numbers, and a length.
-const FEW_BYTES: usize = 2 + 3 * VARINT_BYTES_MAX;
-
-impl Few {
+impl<S: Sink> Few<'_, S> {
     #[inline]
     fn push(&mut self, byte: u8) {
-        self.bytes[self.len] = byte;
+        if self.len == size_of::<u64>() {
+            self.flush();
+        }
+        self.bytes |= u64::from(byte) << (8 * self.len);
         self.len += 1;
     }
 
@@ -290,11 +323,19 @@ impl Few {
         self.push(number as u8);
     }
 
-    /// Appends them to `out`, and begins anew.
+    /// Bytes behind their length.
     #[inline]
-    fn put(&mut self, out: &mut Vec<u8>) {
-        out.extend_from_slice(&self.bytes[..self.len]);
-        self.len = 0;
+    fn bytes(&mut self, bytes: &[u8]) {
+        self.number(bytes.len() as u64);
+        self.flush();
+        self.out.many(bytes);
+    }
+
+    /// Gives them away, and begins anew.
+    #[inline]
+    fn flush(&mut self) {
+        self.out.few(self.bytes, self.len);
+        (self.bytes, self.len) = (0, 0);
     }
 }
 
@@ -408,6 +449,7 @@ mod tests {
     fn what_is_cut_or_changed_is_another_entry_or_none() {
         for entry in all() {
             let bytes = encoded(&entry);
+            assert!(bytes.len() <= entry.bytes_max());
             for len in 0..bytes.len() {
                 assert_eq!(LogEntry::split(&bytes[..len]), None, "{entry:?} cut at {len}");
             }

@@ -10,6 +10,7 @@
 
 pub mod append;
 pub mod directory;
+pub mod draft;
 pub mod entry;
 pub mod fault;
 pub mod group;
@@ -27,6 +28,7 @@ mod sync;
 pub mod unit;
 pub mod writer;
 
+pub use draft::Draft;
 pub use entry::{Attributes, LogEntry, LogValue, NoEntry, Operation, Reason};
 pub use fault::Fault;
 pub use order::{Asked, Order};

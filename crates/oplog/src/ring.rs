@@ -17,6 +17,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use almandine_io::mapping::{SharedMapping, WORD, prefetch_for_write};
 
+use crate::entry::{LogEntry, Sink};
 use crate::unit::{HEAD_BYTES, UnitHead, epoch_of};
 
 /// "ALMARING".
@@ -197,6 +198,57 @@ impl Ring {
         self.prefetch(all, position, words);
     }
 
+    /// Where the entries of the next unit go. For the thread that writes, as long as it publishes no other unit.
+    #[inline]
+    pub(crate) fn place(&self) -> Place {
+        let position = self.word(PUBLISHED).load(Ordering::Relaxed);
+        let room = (self.words - self.pending()).min(self.words / 2);
+        let begin = position + HEAD_WORDS as u64;
+        Place { begin, next: begin, end: (position + room as u64).max(begin), word: 0, filled: 0 }
+    }
+
+    /// Writes an entry to a place; false: there is too little room, and nothing is written. For the thread that writes.
+    #[inline]
+    pub(crate) fn append(&self, place: &mut Place, entry: &LogEntry<'_>) -> bool {
+        if entry.bytes_max() + WORD > (place.end - place.next) as usize * WORD {
+            return false;
+        }
+        // By itself, so that it is in registers meanwhile.
+        let mut words = Words { body: &self.mapping.words()[BODY..][..self.words], place: *place };
+        entry.encode(&mut words);
+        *place = words.place;
+        true
+    }
+
+    /// Appends to `out` what is written to a place.
+    #[cold]
+    pub(crate) fn take_out(&self, place: &Place, out: &mut Vec<u8>) {
+        for position in place.begin..place.next {
+            let word = self.word(BODY + (position as usize & (self.words - 1)));
+            out.extend_from_slice(&word.load(Ordering::Relaxed).to_le_bytes());
+        }
+        out.extend_from_slice(&place.word.to_le_bytes()[..place.filled]);
+    }
+
+    /// Publishes the unit whose entries are written to a place. For the thread that writes.
+    #[inline]
+    pub(crate) fn publish_at(&self, place: Place, number: u64, entries: u32) {
+        let all = self.mapping.words();
+        let body = &all[BODY..][..self.words];
+        let (position, mut end) = (place.begin - HEAD_WORDS as u64, place.next);
+        debug_assert_eq!(position, all[PUBLISHED].load(Ordering::Relaxed), "INV-ORDER-1: a unit lies behind the last one");
+        if place.filled != 0 {
+            body[end as usize & (body.len() - 1)].store(place.word, Ordering::Relaxed);
+            end += 1;
+        }
+        debug_assert!(end <= place.end, "INV-ORDER-1: a unit overwrites none that is not released");
+        let bytes = (place.next - place.begin) * WORD as u64 + place.filled as u64;
+        body[position as usize & (body.len() - 1)].store(number, Ordering::Relaxed);
+        body[(position + 1) as usize & (body.len() - 1)].store(bytes | u64::from(entries) << 32, Ordering::Relaxed);
+        all[PUBLISHED].store(end, Ordering::Release);
+        self.prefetch(all, position, (end - position) as usize);
+    }
+
     /// Asks the cache for places that units behind this one will have: what is written to a line that is not there holds up each
     /// latch that is taken meanwhile.
     #[inline]
@@ -271,6 +323,65 @@ impl Ring {
         }
         debug_assert!(position <= self.word(PUBLISHED).load(Ordering::Relaxed), "INV-ORDER-1: what is released was published");
         self.word(RELEASED).store(position, Ordering::Release);
+    }
+}
+
+/// Where the entries of a unit go that is not published.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Place {
+    /// The position of its first word, and of the next one.
+    begin: u64,
+    next: u64,
+    /// What it must not exceed.
+    end: u64,
+    /// The next word, as far as it is filled.
+    word: u64,
+    filled: usize,
+}
+
+/// The words of a ring while an entry is written to them.
+struct Words<'r> {
+    body: &'r [AtomicU64],
+    place: Place,
+}
+
+impl Words<'_> {
+    #[inline]
+    fn store(&mut self, word: u64) {
+        self.body[self.place.next as usize & (self.body.len() - 1)].store(word, Ordering::Relaxed);
+        self.place.next += 1;
+    }
+}
+
+impl Sink for Words<'_> {
+    #[inline]
+    fn few(&mut self, bytes: u64, count: usize) {
+        let shift = 8 * self.place.filled;
+        self.place.word |= bytes << shift;
+        self.place.filled += count;
+        if self.place.filled >= WORD {
+            self.store(self.place.word);
+            // What has no room in the word: nothing, where it was empty.
+            self.place.word = bytes >> 1 >> (63 - shift);
+            self.place.filled -= WORD;
+        }
+    }
+
+    #[inline]
+    fn many(&mut self, bytes: &[u8]) {
+        let (whole, rest) = bytes.as_chunks::<WORD>();
+        let shift = 8 * self.place.filled;
+        for chunk in whole {
+            let bytes = u64::from_le_bytes(*chunk);
+            self.store(self.place.word | bytes << shift);
+            self.place.word = bytes >> 1 >> (63 - shift);
+        }
+        let last = match bytes.last_chunk::<WORD>() {
+            _ if rest.is_empty() => return,
+            Some(last) => u64::from_le_bytes(*last) >> (64 - 8 * rest.len()),
+            None => rest.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte)),
+        };
+        self.few(last, rest.len());
     }
 }
 

@@ -117,6 +117,12 @@ impl Rings {
         self.rings.iter().enumerate().filter_map(made).collect()
     }
 
+    /// The ring of a thread; none where it was not made.
+    #[inline]
+    pub(crate) fn ring(&self, thread: usize) -> Option<&Ring> {
+        self.rings[thread].get()
+    }
+
     fn name(&self, thread: usize) -> RingName {
         let RingOptions { log, run, boot, .. } = self.options;
         RingName { log, run, boot, ring: thread as u16 }

@@ -11,6 +11,7 @@ use crate::namespace::NO_NAMESPACE;
 use crate::record::key::{GlanceId, Key};
 use crate::record::put::Put;
 use crate::record::{Header, Kind, Record};
+use crate::session::open_unit::LogOf;
 use crate::session::thread_state::ThreadState;
 use crate::shared::Shared;
 use crate::shared::consumers::Consumer;
@@ -157,9 +158,9 @@ impl Shared {
         if wanted & ORDERED != 0 {
             local.notes.unit.note(key.hash);
         }
-        if wanted & LOG != 0 {
+        if let Some(log) = self.log_of(local, wanted) {
             let contents = self.consumers.generation(key.namespace);
-            local.notes.unit.append(contents, key.bytes, &effect, matches!(act, Act::Make(..)), None);
+            local.notes.unit.append(log, (contents, key.bytes), &effect, matches!(act, Act::Make(..)), None);
         }
         if matches!(act, Act::Edit(_, _, Concerns::Neither)) {
             if wanted & Consumer::Effects as u32 != 0 {
@@ -175,13 +176,21 @@ impl Shared {
     #[inline]
     fn log_small(&self, local: &mut ThreadState, wanted: u32, key: &Key<'_>, (view, bytes): (&View<'_>, &[u8]), made: bool) {
         debug_assert_ne!(wanted & ORDERED, 0, "INV-ORDER-1: a unit is open while it is ordered");
+        let log = self.log_of(local, wanted);
         let unit = &mut local.notes.unit;
         unit.note(key.hash);
-        if wanted & LOG != 0 {
+        if let Some(log) = log {
             let attributes = Attributes { expiry_ms: view.expiry_ms(), etag: view.etag(), edited: view.is_edited() };
             let operation = Operation::Set { kind: view.kind() as u8, value: LogValue::Bytes(bytes), attributes, made };
-            unit.append_entry(&LogEntry { contents: self.consumers.generation(key.namespace), key: key.bytes, operation });
+            unit.append_entry(log, &LogEntry { contents: self.consumers.generation(key.namespace), key: key.bytes, operation });
         }
+    }
+
+    /// Where the session logs its units, if they are wanted there.
+    #[inline]
+    fn log_of(&self, local: &ThreadState, wanted: u32) -> Option<LogOf<'_>> {
+        let thread = local.thread;
+        self.consumers.log().filter(|_| wanted & LOG != 0).map(|rings| LogOf { rings, thread })
     }
 
     fn push(&self, local: &mut ThreadState, wanted: u32, key: &Key<'_>, removal: Option<RemovalReason>, effect: Effect<'_>) {
@@ -239,8 +248,8 @@ impl Shared {
         }
         local.notes.unit.note_lost();
         let generation = if namespace == NO_NAMESPACE { 0 } else { self.consumers.generation(namespace) };
-        if wanted & LOG != 0 {
-            local.notes.unit.append(generation, &[], &Effect::Lost, false, None);
+        if let Some(log) = self.log_of(local, wanted) {
+            local.notes.unit.append(log, (generation, &[]), &Effect::Lost, false, None);
         }
         if wanted & Consumer::Effects as u32 == 0 {
             return;
@@ -285,9 +294,9 @@ impl Shared {
         if wanted & ORDERED != 0 {
             local.notes.unit.note(hash);
         }
-        if wanted & LOG != 0 {
+        if let Some(log) = self.log_of(local, wanted) {
             let contents = self.consumers.generation(namespace);
-            local.notes.unit.append(contents, bytes, &Effect::Remove, false, Some(reason));
+            local.notes.unit.append(log, (contents, bytes), &Effect::Remove, false, Some(reason));
         }
         if wanted & NOTED != 0 {
             self.push(local, wanted, &key, Some(reason), Effect::Remove);
@@ -424,12 +433,14 @@ impl Notes<'_> {
             self.session.local.participant.is_inside(),
             "INV-CHANGE-1: a change belongs to a batch, which tells it at its end"
         );
-        let consumers = &self.session.store.consumers;
+        let Session { store, local } = &mut *self.session;
+        let consumers = &store.consumers;
         if consumers.wanted() & ORDERED != 0 {
-            let unit = &mut self.session.local.notes.unit;
+            let log = store.log_of(local, consumers.wanted());
+            let unit = &mut local.notes.unit;
             unit.note_databases();
-            if consumers.wanted() & LOG != 0 {
-                unit.append(consumers.generation(namespace), &[], &Effect::Database(db), false, None);
+            if let Some(log) = log {
+                unit.append(log, (consumers.generation(namespace), &[]), &Effect::Database(db), false, None);
             }
         }
         if consumers.wanted() & Consumer::Effects as u32 != 0 {
@@ -442,10 +453,8 @@ impl Notes<'_> {
     /// Logs which libraries of functions there are: their texts, each behind its length, and a version that has grown.
     pub fn log_functions(&mut self, version: u64, texts: &[u8]) {
         let Session { store, local } = &mut *self.session;
-        if store.consumers.wanted() & LOG == 0 {
-            return;
-        }
-        local.notes.unit.append_functions(version, texts);
+        let Some(log) = store.log_of(local, store.consumers.wanted()) else { return };
+        local.notes.unit.append_functions(log, version, texts);
         if local.held.is_empty() {
             store.end_unit(local);
         }

@@ -6,14 +6,21 @@
 use crate::changes::{Body, Effect, RemovalReason};
 use crate::record::put::Put;
 use almandine_base::object::{ImageCursor, Object};
-use almandine_oplog::{Attributes, LogEntry, LogValue, Operation, Reason};
+use almandine_oplog::{Attributes, Draft, LogEntry, LogValue, Operation, Reason, Rings};
 
-/// Bytes of entries for which a session keeps its memory.
+/// Bytes of an image for which a session keeps its memory.
 const BYTES_KEPT: usize = 64 * 1024;
 /// Bytes after which a part of an image ends.
 const PART_BYTES: usize = 64 << 10;
 /// Keys for which a session keeps its memory.
 const KEYS_KEPT: usize = 1 << 10;
+
+/// Where the units of a thread are logged.
+#[derive(Clone, Copy)]
+pub(in crate::session) struct LogOf<'r> {
+    pub(in crate::session) rings: &'r Rings,
+    pub(in crate::session) thread: usize,
+}
 
 /// What a unit of work has done so far.
 #[derive(Default)]
@@ -26,8 +33,7 @@ pub(in crate::session) struct OpenUnit {
     /// The number of the session's last unit.
     pub(in crate::session) last: u64,
     /// What it did, as entries of the operation log.
-    pub(in crate::session) entries: Vec<u8>,
-    pub(in crate::session) count: u32,
+    pub(in crate::session) draft: Draft,
     /// The image of an object, until it is in its entry.
     image: Vec<u8>,
 }
@@ -60,8 +66,8 @@ impl OpenUnit {
     /// Appends what it has done to a key, or to a database, as an entry of the operation log.
     pub(in crate::session) fn append(
         &mut self,
-        contents: u64,
-        key: &[u8],
+        log: LogOf<'_>,
+        (contents, key): (u64, &[u8]),
         effect: &Effect<'_>,
         made: bool,
         removal: Option<RemovalReason>,
@@ -94,24 +100,23 @@ impl OpenUnit {
             Effect::Database(db) => Operation::Database(db),
             Effect::Lost => Operation::Lost,
         };
-        self.append_entry(&LogEntry { contents, key, operation });
+        self.append_entry(log, &LogEntry { contents, key, operation });
         image.clear();
         image.shrink_to(BYTES_KEPT);
         self.image = image;
     }
 
     /// Appends which libraries of functions there are.
-    pub(in crate::session) fn append_functions(&mut self, version: u64, texts: &[u8]) {
+    pub(in crate::session) fn append_functions(&mut self, log: LogOf<'_>, version: u64, texts: &[u8]) {
         self.is_open = true;
-        self.append_entry(&LogEntry { contents: version, key: &[], operation: Operation::Functions(texts) });
+        self.append_entry(log, &LogEntry { contents: version, key: &[], operation: Operation::Functions(texts) });
     }
 
     /// Appends an entry.
     #[inline]
-    pub(in crate::session) fn append_entry(&mut self, entry: &LogEntry<'_>) {
+    pub(in crate::session) fn append_entry(&mut self, LogOf { rings, thread }: LogOf<'_>, entry: &LogEntry<'_>) {
         debug_assert!(self.is_open, "INV-ORDER-1: what is logged belongs to a unit");
-        entry.encode(&mut self.entries);
-        self.count += 1;
+        self.draft.push(rings, thread, entry);
     }
 
     /// It has ended.
@@ -120,9 +125,7 @@ impl OpenUnit {
         (self.is_open, self.databases) = (false, false);
         self.changed.clear();
         self.changed.shrink_to(KEYS_KEPT);
-        self.count = 0;
-        self.entries.clear();
-        self.entries.shrink_to(BYTES_KEPT);
+        self.draft.clear();
     }
 }
 

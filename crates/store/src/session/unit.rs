@@ -16,7 +16,7 @@ use crate::session::batch::Session;
 use crate::session::thread_state::ThreadState;
 use crate::shared::Shared;
 use almandine_base::step;
-use almandine_oplog::{Asked, UnitHead};
+use almandine_oplog::Asked;
 
 impl Session {
     /// See [`Shared::end_unit`].
@@ -71,15 +71,14 @@ impl Shared {
         let unit = &mut local.notes.unit;
         let used = local.held.keys(0, usize::MAX);
         let asked = Asked { changed: &unit.changed, used, after: unit.last, databases: unit.databases };
-        let log = self.consumers.log().filter(|_| unit.count != 0);
-        let place = log.map(|rings| (rings, rings.announce(local.thread, unit.entries.len())));
+        let log = self.consumers.log().filter(|_| unit.draft.count() != 0);
+        let place = log.map(|rings| (rings, unit.draft.announce(rings, local.thread)));
         step!(NumberUnderLatch, {
             unit.last = self.consumers.number(asked);
             local.notes.changes.end_unit(unit.last);
         });
         if let Some((rings, place)) = place {
-            let head = UnitHead { number: unit.last, bytes: unit.entries.len() as u32, entries: unit.count };
-            rings.publish(local.thread, head, &unit.entries, place);
+            unit.draft.publish(rings, local.thread, unit.last, place);
         }
         unit.end();
     }
