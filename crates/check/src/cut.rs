@@ -38,7 +38,7 @@ pub(crate) fn cut(path: &Path, at: Option<u64>, yes: bool, report: &mut Report) 
     }
     let segment_bytes = log.manifest.segments.last().map_or(LogOptions::default().segment_bytes, |segment| segment.bytes);
     let end = LogEnd { place, proven: place, epoch, ..LogEnd::default() };
-    let options = LogOptions { segment_bytes };
+    let options = LogOptions { segment_bytes, ..LogOptions::default() };
     // Its rings belong to an end that is dropped.
     let (directory, manifest) = log.into_parts()?;
     Appender::begin(directory, manifest, &end, &options, &[], Box::new(|| {}))?.end()?;

@@ -62,7 +62,15 @@ fn begin(path: &Path) -> Appender {
     let directory = Directory::take(path).unwrap();
     let manifest = directory.manifest().unwrap();
     let end = read(path, &manifest, 0, &mut |_| Ok(())).unwrap();
-    Appender::begin(directory, manifest, &end, &LogOptions { segment_bytes: SEGMENT_BYTES }, &[], Box::new(|| {})).unwrap()
+    Appender::begin(
+        directory,
+        manifest,
+        &end,
+        &LogOptions { segment_bytes: SEGMENT_BYTES, ..LogOptions::default() },
+        &[],
+        Box::new(|| {}),
+    )
+    .unwrap()
 }
 
 fn unit(epoch: u64, count: u64) -> Vec<u8> {

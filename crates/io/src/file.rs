@@ -206,6 +206,20 @@ impl File {
         }
     }
 
+    /// Makes a range read as zeroes, with its space reserved, and the file as long; nothing is written for it. False when the file
+    /// system cannot.
+    pub fn reserve_zeroes(&self, offset: u64, bytes: u64) -> io::Result<bool> {
+        match &self.0 {
+            Inner::System(file) => match rustix::fs::fallocate(file, FallocateFlags::ZERO_RANGE, offset, bytes) {
+                Ok(()) => Ok(true),
+                Err(Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL) => Ok(false),
+                Err(error) => Err(error.into()),
+            },
+            #[cfg(feature = "sim")]
+            Inner::Sim(_) => Ok(false),
+        }
+    }
+
     /// The next range with data at or after `offset`, as begin and end; none when only a hole follows. A file system without holes
     /// says that everything is data. Moves the file's own position, which positioned reads and writes do not use.
     pub fn next_data(&self, offset: u64) -> io::Result<Option<(u64, u64)>> {

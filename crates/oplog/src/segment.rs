@@ -1,5 +1,5 @@
-//! A segment that is written: a file of one size, filled with zeroes or with an earlier segment, so that a write within it changes
-//! no metadata and a full disk cannot meet it.
+//! A segment that is written: a file of one size, filled with zeroes or with an earlier segment, so that a full disk cannot meet a
+//! write within it. Where each group is synced, the zeroes were written: then a write changes no metadata.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -96,16 +96,19 @@ pub(crate) fn trim(path: &Path, bytes: u64) -> io::Result<()> {
     if file.len()? > bytes { file.set_len(bytes) } else { Ok(()) }
 }
 
-/// Makes a file of this many zeroes that is durable but for its name.
-pub(crate) fn fill(path: &Path, bytes: u64) -> Result<(), Fault> {
+/// Makes a file of this many zeroes that is durable but for its name. Written ones cost as much as what will be written over them,
+/// and spare each later sync that the file system says of a range that it is written.
+pub(crate) fn fill(path: &Path, bytes: u64, written: bool) -> Result<(), Fault> {
     let filled = (|| {
         let (file, _) = open_file(path)?;
-        let zeroes = Buffer::new(ZEROES_BYTES);
-        let mut done = 0;
-        while done < bytes {
-            let count = (bytes - done).min(zeroes.len() as u64);
-            file.write_all_at(&zeroes[..usize::try_from(count).map_err(io::Error::other)?], done)?;
-            done += count;
+        if written || !file.reserve_zeroes(0, bytes)? {
+            let zeroes = Buffer::new(ZEROES_BYTES);
+            let mut done = 0;
+            while done < bytes {
+                let count = (bytes - done).min(zeroes.len() as u64);
+                file.write_all_at(&zeroes[..usize::try_from(count).map_err(io::Error::other)?], done)?;
+                done += count;
+            }
         }
         file.sync_all()
     })();

@@ -13,8 +13,8 @@ use crate::directory::{SPARE, UNFINISHED};
 use crate::fault::Fault;
 use crate::segment::fill;
 
-/// Segments that are kept ready.
-const READY: usize = 2;
+/// Segments that are kept ready for a log that fills them.
+pub(crate) const READY: usize = 2;
 /// How long it waits before it tries again.
 const PAUSE: Duration = Duration::from_secs(1);
 
@@ -22,6 +22,8 @@ const PAUSE: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub(crate) struct Spares {
     shared: Arc<Shared>,
+    /// Segments that are to be ready.
+    wanted: usize,
     thread: Option<thread::JoinHandle<()>>,
 }
 
@@ -47,6 +49,11 @@ impl std::fmt::Debug for Tell {
 #[derive(Debug, Default)]
 struct State {
     ready: Vec<PathBuf>,
+    /// As many are made, and one while the log waits for it.
+    wanted: usize,
+    waits: bool,
+    /// Their zeroes are written, and not only reserved.
+    writes_zeroes: bool,
     /// The number of the next one.
     next: u64,
     failure: Option<Fault>,
@@ -54,9 +61,9 @@ struct State {
 }
 
 impl Spares {
-    /// Starts with what an earlier run has left.
-    pub(crate) fn start(directory: &Path, bytes: u64, tell: Tell) -> Result<Self, Fault> {
-        let mut state = State::default();
+    /// Starts with what an earlier run has left, and makes none before it is waited for or [wanted](Self::want).
+    pub(crate) fn start(directory: &Path, (bytes, writes_zeroes): (u64, bool), tell: Tell) -> Result<Self, Fault> {
+        let mut state = State { writes_zeroes, ..State::default() };
         for name in files::names(directory).map_err(|error| Fault::io("list", directory, error))? {
             let Some(number) = name.strip_prefix(SPARE).and_then(|number| number.parse::<u64>().ok()) else { continue };
             state.next = state.next.max(number + 1);
@@ -73,7 +80,7 @@ impl Spares {
         let own = Arc::clone(&shared);
         let thread = thread::spawn("log-spare", move || own.run())
             .map_err(|error| Fault::io("start a thread for", &shared.directory, error))?;
-        Ok(Self { shared, thread: Some(thread) })
+        Ok(Self { shared, wanted: 0, thread: Some(thread) })
     }
 
     /// Bytes of each.
@@ -81,14 +88,32 @@ impl Spares {
         self.shared.bytes
     }
 
+    /// Has at least this many kept ready from now on, at most [`READY`].
+    pub(crate) fn want(&mut self, wanted: usize) {
+        if wanted > self.wanted {
+            debug_assert!(wanted <= READY, "what is ready beyond that is removed by the next start");
+            self.wanted = wanted;
+            self.shared.state().wanted = wanted;
+            self.shared.changed.notify_all();
+        }
+    }
+
+    /// Whether the zeroes of those that are made from now on are written.
+    pub(crate) fn write_zeroes(&self, written: bool) {
+        self.shared.state().writes_zeroes = written;
+    }
+
     /// Waits for one, unless it cannot be made.
     pub(crate) fn wait(&self) -> Result<PathBuf, Fault> {
         let mut state = self.shared.state();
         loop {
             if let Some(spare) = state.ready.pop() {
+                state.waits = false;
                 self.shared.changed.notify_all();
                 return Ok(spare);
             }
+            state.waits = true;
+            self.shared.changed.notify_all();
             if let Some(failure) = &state.failure {
                 let error = std::io::Error::other(failure.to_string());
                 return Err(Fault::io("have a further segment ready in", &self.shared.directory, error));
@@ -141,17 +166,17 @@ impl Shared {
 
     fn run(&self) {
         loop {
-            let spare = {
+            let (spare, writes_zeroes) = {
                 let mut state = self.state();
-                while !state.stops && state.ready.len() >= READY {
+                while !state.stops && state.ready.len() >= state.wanted.max(usize::from(state.waits)) {
                     state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
                 }
                 if state.stops {
                     return;
                 }
-                state.name(&self.directory)
+                (state.name(&self.directory), state.writes_zeroes)
             };
-            let made = self.make(&spare);
+            let made = self.make(&spare, writes_zeroes);
             let mut state = self.state();
             match made {
                 Ok(()) => {
@@ -171,11 +196,11 @@ impl Shared {
         }
     }
 
-    fn make(&self, spare: &Path) -> Result<(), Fault> {
+    fn make(&self, spare: &Path, writes_zeroes: bool) -> Result<(), Fault> {
         let mut name = spare.as_os_str().to_owned();
         name.push(UNFINISHED);
         let unfinished = PathBuf::from(name);
-        let made = fill(&unfinished, self.bytes)
+        let made = fill(&unfinished, self.bytes, writes_zeroes)
             .and_then(|()| files::rename(&unfinished, spare).map_err(|error| Fault::io("rename", &unfinished, error)));
         if made.is_err() {
             // What it takes may be what the rest of the server lacks.

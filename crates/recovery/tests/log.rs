@@ -70,7 +70,7 @@ impl Server {
         assert_eq!(redo.done().units, end.units);
         let remains = Remains::find(&manifest, BOOT, &end).unwrap();
         redo.left(&mut accessor, &remains.left, &end).unwrap();
-        let options = LogOptions { segment_bytes: 64 << 10 };
+        let options = LogOptions { segment_bytes: 64 << 10, ..LogOptions::default() };
         let mut log = Appender::begin(directory, manifest, &end, &options, &remains.left, Box::new(|| {})).unwrap();
         remains.remove().unwrap();
         let ring_directory = folder.0.join("rings");

@@ -22,12 +22,14 @@ use crate::unit::{UnitHead, epoch_of};
 pub struct LogOptions {
     /// Size of segments, whole blocks.
     pub segment_bytes: u64,
+    /// Whether each group will be synced by itself, for which segments are prepared.
+    pub writes_zeroes: bool,
 }
 
 impl Default for LogOptions {
     fn default() -> Self {
         // 64 MiB but in simulations, where all is small.
-        Self { segment_bytes: 32 * HUGE_PAGE_BYTES as u64 }
+        Self { segment_bytes: 32 * HUGE_PAGE_BYTES as u64, writes_zeroes: false }
     }
 }
 
@@ -57,7 +59,7 @@ impl Appender {
         tell: Box<dyn Fn() + Send + Sync>,
     ) -> Result<Self, Fault> {
         directory.tidy(&manifest)?;
-        let spares = Spares::start(directory.path(), options.segment_bytes, Tell(tell))?;
+        let spares = Spares::start(directory.path(), (options.segment_bytes, options.writes_zeroes), Tell(tell))?;
         let mut fresh = manifest.clone();
         fresh.run += 1;
         fresh.end = None;
@@ -107,7 +109,7 @@ impl Appender {
         tell: Box<dyn Fn() + Send + Sync>,
     ) -> Result<Self, Fault> {
         debug_assert!(manifest.base.is_none() && manifest.segments.is_empty(), "nothing is taken over");
-        let spares = Spares::start(directory.path(), options.segment_bytes, Tell(tell))?;
+        let spares = Spares::start(directory.path(), (options.segment_bytes, options.writes_zeroes), Tell(tell))?;
         let place = Place::default();
         let segment = new_segment(&directory, &mut manifest, &spares, place)?;
         Ok(Self {

@@ -142,6 +142,7 @@ impl GroupWriter<'_> {
         if at_once {
             appender.durable = appender.end;
         }
+        appender.prepare();
         self.parts += 1;
         self.done.bytes += bytes as u64;
         (self.filled, self.units, self.sum) = (HEAD_BYTES, 0, chained(appender.end.sum, &[]));

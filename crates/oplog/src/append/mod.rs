@@ -21,7 +21,7 @@ use crate::fault::Fault;
 use crate::group::{BLOCK_BYTES, PART_BYTES_MAX, PartHead};
 use crate::manifest::{BaseEntry, Manifest, RingsEntry, SegmentEntry};
 use crate::segment::Segment;
-use crate::spare::Spares;
+use crate::spare::{READY, Spares};
 
 /// A place between two groups.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -92,6 +92,17 @@ impl Appender {
     #[must_use]
     pub fn segment_bytes(&self) -> u64 {
         self.segment.entry.bytes
+    }
+
+    /// Says whether each group is synced by itself from now on, for which segments are prepared.
+    pub fn write_zeroes(&self, written: bool) {
+        self.spares.write_zeroes(written);
+    }
+
+    /// Has further segments made ready: one when this run has written anything, more when it goes on.
+    fn prepare(&mut self) {
+        let is_filling = self.segment.room() < self.segment.entry.bytes / 4 * 3;
+        self.spares.want(if is_filling { READY } else { 1 });
     }
 
     /// Whether the disk has no room for a further segment, and there is less than `bytes` left.

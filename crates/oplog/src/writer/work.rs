@@ -201,6 +201,7 @@ impl Work {
             self.listener.advanced();
         }
         let Some(log) = &mut self.log else { return Err(Fault::Stopped) };
+        log.write_zeroes(self.progress.mode() == SyncMode::Always);
         let source = &mut self.source;
         let appended =
             log.append(through, durable, &mut |group| source.units(through, &mut |ring, units| group.push(ring, units)))?;

@@ -33,7 +33,7 @@ impl Folder {
         let manifest = directory.manifest().unwrap();
         let from = manifest.base.map_or(0, |base| base.lsn);
         let end = read(&self.0, &manifest, from, &mut |_| Ok(())).unwrap();
-        let options = LogOptions { segment_bytes: SEGMENT_BYTES };
+        let options = LogOptions { segment_bytes: SEGMENT_BYTES, ..LogOptions::default() };
         Appender::begin(directory, manifest, &end, &options, left, Box::new(|| {})).unwrap()
     }
 

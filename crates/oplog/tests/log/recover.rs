@@ -135,3 +135,35 @@ fn a_base_drops_what_is_before_it() {
         .filter(|name| name.as_ref().unwrap().file_name().to_string_lossy().starts_with("spare"));
     assert!(spares.count() <= 3);
 }
+
+#[test]
+fn an_empty_log_takes_one_segment_and_one_that_is_filled_has_further_ones_ready() {
+    for written in [false, true] {
+        let folder = Folder::new(&format!("ready-{written}"));
+        let mut log = folder.begin();
+        log.write_zeroes(written);
+        let ready = || {
+            let names = std::fs::read_dir(&folder.0).unwrap().map(|name| name.unwrap().path());
+            let is_ready = |path: &std::path::PathBuf| {
+                let name = path.file_name().unwrap().to_string_lossy().into_owned();
+                name.starts_with("spare-") && name["spare-".len()..].parse::<u64>().is_ok()
+            };
+            names.filter(is_ready).collect::<Vec<_>>()
+        };
+        let wait = |count: usize| {
+            while ready().len() != count {
+                std::thread::yield_now();
+            }
+        };
+        log.rotate().unwrap();
+        assert_eq!(ready().len(), 0, "nothing was written");
+        append(&mut log, 1, &[10], true);
+        wait(1);
+        append(&mut log, 2, &[20_000], true);
+        wait(2);
+        for path in ready() {
+            assert_eq!(std::fs::read(path).unwrap(), vec![0; super::SEGMENT_BYTES as usize]);
+        }
+        assert_eq!(log.manifest().segments.len(), 1);
+    }
+}

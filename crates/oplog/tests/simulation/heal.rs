@@ -30,7 +30,7 @@ fn begin(rings: &Rings) -> Result<LogWriter, Fault> {
     let directory = Directory::take(PATH)?;
     let manifest = directory.manifest()?;
     let (_, end) = look()?;
-    let options = LogOptions { segment_bytes: SEGMENT_BYTES };
+    let options = LogOptions { segment_bytes: SEGMENT_BYTES, ..LogOptions::default() };
     let log = Appender::begin(directory, manifest, &end, &options, &rings.left(), Box::new(|| {}))?;
     let run = log.manifest().run;
     let (_, end) = look()?;
@@ -85,7 +85,7 @@ fn check(rings: &Rings, based: &Based, kind: CrashKind) {
     let directory = Directory::take(PATH).unwrap();
     let manifest = directory.manifest().unwrap();
     let (_, end) = look().unwrap_or_else(|fault| panic!("{fault}"));
-    let options = LogOptions { segment_bytes: SEGMENT_BYTES };
+    let options = LogOptions { segment_bytes: SEGMENT_BYTES, ..LogOptions::default() };
     let has_base = manifest.base.is_some();
     drop(Appender::begin(directory, manifest, &end, &options, &left, Box::new(|| {})).unwrap_or_else(|fault| panic!("{fault}")));
     let (found, _) = look().unwrap_or_else(|fault| panic!("{fault}"));

@@ -79,7 +79,7 @@ impl Life {
             }
             leftovers(&state.rings)
         };
-        let options = LogOptions { segment_bytes: SEGMENT_BYTES };
+        let options = LogOptions { segment_bytes: SEGMENT_BYTES, ..LogOptions::default() };
         let log = Appender::begin(directory, manifest, &end, &options, &left, Box::new(|| {}))?;
         let (found, end) = look()?;
         let mut state = self.state();

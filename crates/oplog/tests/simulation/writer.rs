@@ -43,7 +43,7 @@ fn serve(rings: &Rings, case: Case) -> u64 {
     let directory = Directory::take(PATH).unwrap();
     let manifest = directory.manifest().unwrap();
     let (_, end) = look().unwrap_or_else(|fault| panic!("{fault}"));
-    let options = LogOptions { segment_bytes: SEGMENT_BYTES };
+    let options = LogOptions { segment_bytes: SEGMENT_BYTES, ..LogOptions::default() };
     let log = Appender::begin(directory, manifest, &end, &options, &rings.left(), Box::new(|| {})).unwrap();
     let run = log.manifest().run;
     let (_, end) = look().unwrap();
@@ -135,7 +135,7 @@ fn crash(seed: u64, change: u64, case: Case, left_out: &[Mutant]) -> Result<(), 
                 let directory = Directory::take(PATH).unwrap();
                 let manifest = directory.manifest().unwrap();
                 let (_, end) = look().unwrap_or_else(|fault| panic!("{fault}"));
-                let options = LogOptions { segment_bytes: SEGMENT_BYTES };
+                let options = LogOptions { segment_bytes: SEGMENT_BYTES, ..LogOptions::default() };
                 let log = Appender::begin(directory, manifest, &end, &options, &own.left(), Box::new(|| {})).unwrap();
                 drop(log);
                 let (found, _) = look().unwrap_or_else(|fault| panic!("{fault}"));

@@ -14,12 +14,12 @@ use almandine_oplog::fault::Fault;
 use almandine_oplog::manifest::{Manifest, RingsEntry};
 use almandine_oplog::read::{LogEnd, read};
 use almandine_oplog::remains::Remains;
-use almandine_oplog::writer::LogProgress;
+use almandine_oplog::writer::{LogProgress, SyncMode};
 use almandine_recovery::redo::{Redo, RedoFault};
 use almandine_recovery::save::SaveProgress;
 use almandine_script::RestorePolicy;
 
-use super::found::Found;
+use super::found::{Found, mode};
 use super::running::{RunningLog, Written};
 use super::{base, rings};
 use crate::redis_files;
@@ -158,8 +158,8 @@ fn begin_run(
     let progress = Arc::new(LogProgress::default());
     let awake = Arc::clone(&progress);
     let tell = Box::new(move || awake.wake());
-    let mut log =
-        Appender::begin(directory, manifest, end, &LogOptions::default(), &remains.left, tell).map_err(io::Error::other)?;
+    let options = LogOptions { writes_zeroes: mode(settings) == SyncMode::Always, ..LogOptions::default() };
+    let mut log = Appender::begin(directory, manifest, end, &options, &remains.left, tell).map_err(io::Error::other)?;
     // What they held is durable in the log. In this order: rings that are named and missing refuse a start.
     log.name_rings(None).map_err(io::Error::other)?;
     remains.remove().map_err(io::Error::other)?;

@@ -12,6 +12,7 @@ use almandine_io::{entropy, files, mapping};
 use almandine_oplog::append::{Appender, LogOptions};
 use almandine_oplog::directory::{Directory, read_manifest};
 use almandine_oplog::manifest::{Manifest, RingsEntry};
+use almandine_oplog::writer::SyncMode;
 use almandine_oplog::{RingOptions, RingSource, Rings};
 
 use super::recover::session;
@@ -60,7 +61,8 @@ fn on(instance: &Arc<Instance>, log: &LogSlot, settings: &Settings, directory: &
     let awake = Arc::clone(&progress);
     let tell = Box::new(move || awake.wake());
     let mut accessor = session(instance)?;
-    let mut appender = Appender::begin_unnamed(directory, manifest, &LogOptions::default(), tell).map_err(io::Error::other)?;
+    let options = LogOptions { writes_zeroes: mode(settings) == SyncMode::Always, ..LogOptions::default() };
+    let mut appender = Appender::begin_unnamed(directory, manifest, &options, tell).map_err(io::Error::other)?;
     let (source, rings) = match made {
         Some(rings) => (rings.source(), rings),
         None => install(instance, settings, (id, run))?,

@@ -131,7 +131,7 @@ mod tests {
             let directory = Directory::take(&path).unwrap();
             let manifest = directory.manifest().unwrap();
             let end = read(&path, &manifest, 0, &mut |_| Ok(())).unwrap();
-            let options = LogOptions { segment_bytes: 64 << 10 };
+            let options = LogOptions { segment_bytes: 64 << 10, ..LogOptions::default() };
             let appender = Appender::begin(directory, manifest, &end, &options, &[], Box::new(|| {})).unwrap();
             let (order, epoch, progress) = (Arc::<Order>::default(), Arc::new(Epoch::new(4)), Arc::<LogProgress>::default());
             let options = RingOptions { directory: None, bytes: 1 << 16, log: 1, run: 1, boot: 1, first_epoch: 5 };
