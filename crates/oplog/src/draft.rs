@@ -65,7 +65,7 @@ impl Draft {
     pub fn publish(&self, rings: &Rings, thread: usize, number: u64, announced: UnitPlace) {
         debug_assert_ne!(self.count, 0, "INV-ORDER-1: what has no entry is no unit");
         match rings.ring(thread) {
-            Some(ring) if !self.is_beside => ring.publish_at(self.place, number, self.count),
+            Some(ring) if !self.is_beside => ring.publish_at(&self.place, number, self.count),
             _ => {
                 let head = UnitHead { number, bytes: self.beside.len() as u32, entries: self.count };
                 rings.publish(thread, head, &self.beside, announced);
@@ -100,13 +100,13 @@ mod tests {
         let (order, epoch) = (Arc::new(Order::default()), Arc::new(Epoch::new(2)));
         let options = RingOptions { directory: None, bytes: 4096, log: 1, run: 1, boot: 1, first_epoch: 1 };
         let rings = Rings::new(options, 1, Arc::clone(&order), epoch);
-        rings.open(0).unwrap();
+        rings.open(0).expect("memory for a ring");
         (rings, order)
     }
 
     fn entry<'e>(key: &'e [u8], value: &'e [u8]) -> LogEntry<'e> {
-        let attributes = Attributes { expiry_ms: (value.len() % 3 == 0).then_some(-1), ..Attributes::default() };
-        let operation = Operation::Set { kind: 0, value: LogValue::Bytes(value), attributes, made: value.len() % 2 == 0 };
+        let attributes = Attributes { expiry_ms: value.len().is_multiple_of(3).then_some(-1), ..Attributes::default() };
+        let operation = Operation::Set { kind: 0, value: LogValue::Bytes(value), attributes, made: value.len().is_multiple_of(2) };
         LogEntry { contents: 1 << (value.len() % 30), key, operation }
     }
 

@@ -213,10 +213,11 @@ impl Ring {
         if entry.bytes_max() + WORD > (place.end - place.next) as usize * WORD {
             return false;
         }
-        // By itself, so that it is in registers meanwhile.
-        let mut words = Words { body: &self.mapping.words()[BODY..][..self.words], place: *place };
+        // Word by word into registers: what was stored in words and is loaded in wider pieces waits for all stores before it.
+        let Place { next, word, filled, .. } = *place;
+        let mut words = Words { body: &self.mapping.words()[BODY..][..self.words], next, word, filled };
         entry.encode(&mut words);
-        *place = words.place;
+        (place.next, place.word, place.filled) = (words.next, words.word, words.filled);
         true
     }
 
@@ -232,7 +233,7 @@ impl Ring {
 
     /// Publishes the unit whose entries are written to a place. For the thread that writes.
     #[inline]
-    pub(crate) fn publish_at(&self, place: Place, number: u64, entries: u32) {
+    pub(crate) fn publish_at(&self, place: &Place, number: u64, entries: u32) {
         let all = self.mapping.words();
         let body = &all[BODY..][..self.words];
         let (position, mut end) = (place.begin - HEAD_WORDS as u64, place.next);
@@ -342,39 +343,41 @@ pub(crate) struct Place {
 /// The words of a ring while an entry is written to them.
 struct Words<'r> {
     body: &'r [AtomicU64],
-    place: Place,
+    next: u64,
+    word: u64,
+    filled: usize,
 }
 
 impl Words<'_> {
     #[inline]
     fn store(&mut self, word: u64) {
-        self.body[self.place.next as usize & (self.body.len() - 1)].store(word, Ordering::Relaxed);
-        self.place.next += 1;
+        self.body[self.next as usize & (self.body.len() - 1)].store(word, Ordering::Relaxed);
+        self.next += 1;
     }
 }
 
 impl Sink for Words<'_> {
     #[inline]
     fn few(&mut self, bytes: u64, count: usize) {
-        let shift = 8 * self.place.filled;
-        self.place.word |= bytes << shift;
-        self.place.filled += count;
-        if self.place.filled >= WORD {
-            self.store(self.place.word);
+        let shift = 8 * self.filled;
+        self.word |= bytes << shift;
+        self.filled += count;
+        if self.filled >= WORD {
+            self.store(self.word);
             // What has no room in the word: nothing, where it was empty.
-            self.place.word = bytes >> 1 >> (63 - shift);
-            self.place.filled -= WORD;
+            self.word = bytes >> 1 >> (63 - shift);
+            self.filled -= WORD;
         }
     }
 
     #[inline]
     fn many(&mut self, bytes: &[u8]) {
         let (whole, rest) = bytes.as_chunks::<WORD>();
-        let shift = 8 * self.place.filled;
+        let shift = 8 * self.filled;
         for chunk in whole {
             let bytes = u64::from_le_bytes(*chunk);
-            self.store(self.place.word | bytes << shift);
-            self.place.word = bytes >> 1 >> (63 - shift);
+            self.store(self.word | bytes << shift);
+            self.word = bytes >> 1 >> (63 - shift);
         }
         let last = match bytes.last_chunk::<WORD>() {
             _ if rest.is_empty() => return,
