@@ -19,7 +19,8 @@ pub fn of<'p>(program: &'p Program, table: &Table) -> &'p Footprint {
 
 fn classify(program: &Program, table: &Table) -> Result<Footprint, Unseen> {
     let Calls { sites, repeats, endless } = program.calls()?;
-    let (mut keys, mut constants, mut writes, mut leaves, mut grows) = (false, Vec::new(), false, false, None);
+    let (mut keys, mut constants, mut built) = (false, Vec::new(), Vec::new());
+    let (mut writes, mut leaves, mut grows) = (false, false, None);
     let mut reads_once = sites.len() == 1 && !repeats && endless.is_none();
     for site in &sites {
         let unseen = |what| Unseen { line: site.line, what };
@@ -40,6 +41,7 @@ fn classify(program: &Program, table: &Table) -> Result<Footprint, Unseen> {
             match argument {
                 CallArgument::Key => keys = true,
                 CallArgument::Constant(bytes) => constants.push(bytes.clone()),
+                CallArgument::Built(parts) => built.push(parts.clone()),
                 CallArgument::Unknown => grows = grows.or(Some(further)),
             }
         }
@@ -54,9 +56,11 @@ fn classify(program: &Program, table: &Table) -> Result<Footprint, Unseen> {
     }
     constants.sort_unstable();
     constants.dedup();
+    built.dedup();
     Ok(Footprint::Declared {
         keys,
         constants,
+        built,
         writes,
         reads_once: reads_once && grows.is_none(),
         endless: endless.is_some(),

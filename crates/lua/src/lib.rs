@@ -33,7 +33,7 @@ mod random;
 mod value;
 mod vm;
 
-pub use calls::{CallArgument, CallSite, Calls, Rest, SoleArgument, Unseen};
+pub use calls::{CallArgument, CallSite, Calls, Part, Rest, SoleArgument, Unseen};
 pub use compiler::{SyntaxError, compile};
 pub use heap::Heap;
 pub use proto::Proto;

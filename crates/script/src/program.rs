@@ -3,7 +3,8 @@
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, OnceLock};
 
-use almandine_lua::{Calls, LuaValue, Proto, SoleArgument, Unseen, compile};
+use almandine_lua::{Calls, LuaValue, Part, Proto, SoleArgument, Unseen, compile};
+use almandine_resp::Args;
 use sha1::{Digest, Sha1};
 
 use crate::ScriptError;
@@ -67,6 +68,8 @@ pub enum Footprint {
         keys: bool,
         /// These are, too.
         constants: Vec<Box<[u8]>>,
+        /// And those that are built of these parts.
+        built: Vec<Box<[Part]>>,
         /// It may write them.
         writes: bool,
         /// It reads one key once, and does nothing else with any.
@@ -76,6 +79,32 @@ pub enum Footprint {
         /// It reads further keys, for what stands in this line. It leaves nothing behind then, too.
         grows: Option<Unseen>,
     },
+}
+
+impl Footprint {
+    /// The keys of a call that are built of what it is given. What is built of something that it is not given is none.
+    #[must_use]
+    pub fn built_keys(&self, keys: Args<'_>, args: Args<'_>) -> Vec<Box<[u8]>> {
+        let Self::Declared { built, .. } = self else { return Vec::new() };
+        let mut all = Vec::new();
+        for parts in built {
+            let is_any = |part: &Part, words: Args<'_>| match part {
+                Part::Key(None) => Some(keys.len()),
+                Part::Argument(None) => Some(words.len()),
+                _ => None,
+            };
+            let count = parts.iter().find_map(|part| is_any(part, args)).unwrap_or(1);
+            all.extend((0..count).filter_map(|any| {
+                let text = |part| match part {
+                    &Part::Key(number) => keys.get(number.map_or(any, |number| usize::from(number) - 1)),
+                    &Part::Argument(number) => args.get(number.map_or(any, |number| usize::from(number) - 1)),
+                    Part::Constant(bytes) => Some(&**bytes),
+                };
+                parts.iter().map(text).collect::<Option<Vec<&[u8]>>>().map(|texts| texts.concat().into())
+            }));
+        }
+        all
+    }
 }
 
 /// A script that is loaded.

@@ -2,7 +2,7 @@
 
 use super::held::{CALLS, Captured, Held, Registers};
 use super::search::{Search, TOO_MUCH};
-use super::{CallArgument, CallSite, Rest, Unseen};
+use super::{CallArgument, CallSite, Part, Rest, Unseen};
 use crate::instruction::{Instruction, Operand};
 use crate::proto::{Capture, Constant, Proto};
 
@@ -91,13 +91,16 @@ impl<'s, 'p> Flow<'s, 'p> {
                 _ => {}
             },
             Instruction::GetConstant { b, k, .. } => match held(b) {
-                Held::Keys if matches!(self.proto.constants[k as usize], Constant::Number(_)) => result = Held::Key,
+                list @ (Held::Keys | Held::Arguments) if let Constant::Number(number) = self.proto.constants[k as usize] => {
+                    result = element(list, number);
+                }
                 Held::Host | Held::Call | Held::Register | Held::Mixed => return Err(HIDDEN),
                 _ => {}
             },
             Instruction::GetTable { b, c, .. } => match held(b) {
                 _ if held(c).is_special() => return Err(HIDDEN),
                 Held::Keys => result = Held::Key,
+                Held::Arguments => result = Held::Argument,
                 Held::Host | Held::Call | Held::Register | Held::Mixed => return Err(HIDDEN),
                 _ => {}
             },
@@ -105,12 +108,14 @@ impl<'s, 'p> Flow<'s, 'p> {
                 if held(a).is_special() || held(key).is_special() || escapes(value) {
                     return Err(KEPT);
                 }
+                self.search.lose(held(a));
                 self.keep_operand(&registers, value)?;
             }
             Instruction::SetField { a, value, .. } | Instruction::SetConstant { a, value, .. } => {
                 if held(a).is_special() || escapes(value) {
                     return Err(KEPT);
                 }
+                self.search.lose(held(a));
                 self.keep_operand(&registers, value)?;
             }
             Instruction::SetGlobal { a, .. } => self.keep(held(a))?,
@@ -129,15 +134,7 @@ impl<'s, 'p> Flow<'s, 'p> {
                 self.set_from(&mut registers, a, Held::Unknown)?;
                 return self.set_results(registers, (a, c), results).map(Some);
             }
-            Instruction::IteratorCall { a, c } => {
-                self.iterate(pc, &registers, a)?;
-                let keys = held(a) == Held::KeyIterator && held(a.saturating_add(1)) == Held::Keys;
-                self.set_from(&mut registers, a.saturating_add(3), Held::Unknown)?;
-                if keys && c >= 2 {
-                    self.set(&mut registers, a.saturating_add(4), Held::Key)?;
-                }
-                return Ok(Some(registers));
-            }
+            Instruction::IteratorCall { a, c } => return self.iterator_call(pc, registers, (a, c)),
             Instruction::IteratorLoop { a, to } => {
                 let mut taken = registers.clone();
                 self.set(&mut taken, a.saturating_add(2), Held::Unknown)?;
@@ -193,6 +190,9 @@ impl<'s, 'p> Flow<'s, 'p> {
                 return Ok(None);
             }
             Instruction::Length { .. } => result = Held::Count,
+            Instruction::Concat { b, c, .. } => {
+                result = self.concat((b..=c).map(held));
+            }
             Instruction::AddConstant { b, .. } | Instruction::SubConstant { b, .. } | Instruction::DivConstant { b, .. }
                 if held(b) == Held::Count =>
             {
@@ -213,6 +213,38 @@ impl<'s, 'p> Flow<'s, 'p> {
             self.set(&mut registers, a, result)?;
         }
         Ok(Some(registers))
+    }
+
+    /// What a text is built of; nothing where that is not known.
+    fn parts(&self, held: Held) -> Option<Vec<Part>> {
+        Some(match held {
+            Held::Constant(k) => vec![Part::Constant(self.string(k)?.into())],
+            Held::Key => vec![Part::Key(None)],
+            Held::KeyAt(number) => vec![Part::Key(Some(number))],
+            Held::Argument => vec![Part::Argument(None)],
+            Held::ArgumentAt(number) => vec![Part::Argument(Some(number))],
+            Held::Built(number) => self.search.built[usize::from(number)].to_vec(),
+            _ => return None,
+        })
+    }
+
+    fn iterator_call(&mut self, pc: usize, mut registers: Registers, (a, c): (u8, u8)) -> Step {
+        self.iterate(pc, &registers, a)?;
+        let given = match (registers.held(a), registers.held(a.saturating_add(1))) {
+            (Held::KeyIterator, Held::Keys) => Some(Held::Key),
+            (Held::ArgumentIterator, Held::Arguments) => Some(Held::Argument),
+            _ => None,
+        };
+        self.set_from(&mut registers, a.saturating_add(3), Held::Unknown)?;
+        if let Some(given) = given.filter(|_| c >= 2) {
+            self.set(&mut registers, a.saturating_add(4), given)?;
+        }
+        Ok(Some(registers))
+    }
+
+    fn concat(&mut self, texts: impl Iterator<Item = Held>) -> Held {
+        let parts: Option<Vec<Vec<Part>>> = texts.map(|text| self.parts(text)).collect();
+        parts.map_or(Held::Unknown, |parts| self.search.build(parts.concat()))
     }
 
     /// A register gets a value, which inner functions that see it may find there.
@@ -375,7 +407,7 @@ impl<'s, 'p> Flow<'s, 'p> {
                     [Held::Constant(k), Held::Function(number)] if !is_open => {
                         if self.string(*k).is_some_and(|name| self.search.wanted == Some(name)) {
                             self.search.root = Some(*number);
-                            self.search.enter(*number, &[Held::Keys, Held::Unknown]);
+                            self.search.enter(*number, &[Held::Keys, Held::Arguments]);
                         }
                     }
                     others => others.iter().for_each(|held| self.search.lose(*held)),
@@ -407,13 +439,17 @@ impl<'s, 'p> Flow<'s, 'p> {
                 }
             }
             Held::Pairs if given == [Held::Keys] => Ok(Held::KeyIterator),
+            Held::Pairs if given == [Held::Arguments] => Ok(Held::ArgumentIterator),
             callee => {
                 for held in given {
                     let is_fine = !held.is_special() || *held == Held::Keys && matches!(callee, Held::Harmless);
                     if !is_fine {
                         return Err(HIDDEN);
                     }
-                    self.search.lose(*held);
+                    let changes_nothing = matches!(callee, Held::Harmless | Held::Unpack | Held::Pairs);
+                    if *held != Held::Arguments || !changes_nothing {
+                        self.search.lose(*held);
+                    }
                 }
                 Ok(Held::Unknown)
             }
@@ -428,6 +464,10 @@ impl<'s, 'p> Flow<'s, 'p> {
                 self.set(&mut registers, a, Held::KeyIterator)?;
                 self.set(&mut registers, a + 1, Held::Keys)?;
             }
+            Held::ArgumentIterator => {
+                self.set(&mut registers, a, Held::ArgumentIterator)?;
+                self.set(&mut registers, a + 1, Held::Arguments)?;
+            }
             _ => {}
         }
         Ok(registers)
@@ -439,6 +479,7 @@ impl<'s, 'p> Flow<'s, 'p> {
         let given = [registers.held(a + 1), registers.held(a + 2)];
         match registers.held(a) {
             Held::KeyIterator if given[0] == Held::Keys => return Ok(()),
+            Held::ArgumentIterator if given[0] == Held::Arguments => return Ok(()),
             // `next`
             Held::Harmless => {}
             Held::Function(number) => {
@@ -452,7 +493,7 @@ impl<'s, 'p> Flow<'s, 'p> {
 
     /// A call of the host's function.
     fn site(&mut self, pc: usize, given: &[Held], is_open: bool) -> Result<(), &'static str> {
-        let is_known = |held: &&Held| matches!(held, Held::Constant(_) | Held::Key);
+        let is_known = |held: &&Held| matches!(held, Held::Constant(_)) || self.parts(**held).is_some();
         let count = if is_open { given.iter().take_while(is_known).count() } else { given.len() };
         let rest = match given.get(count) {
             Some(Held::KeysFromHere) => Rest::Keys,
@@ -470,10 +511,22 @@ impl<'s, 'p> Flow<'s, 'p> {
 
     fn argument(&self, held: Held) -> CallArgument {
         match held {
-            Held::Key => CallArgument::Key,
+            Held::Key | Held::KeyAt(_) => CallArgument::Key,
+            Held::Argument | Held::ArgumentAt(_) | Held::Built(_) => {
+                self.parts(held).map_or(CallArgument::Unknown, |parts| CallArgument::Built(parts.into()))
+            }
             Held::Constant(k) => self.string(k).map_or(CallArgument::Unknown, |bytes| CallArgument::Constant(bytes.into())),
             _ => CallArgument::Unknown,
         }
+    }
+}
+
+/// The element of the keys or of the arguments at a place that is written.
+fn element(list: Held, number: f64) -> Held {
+    let place = (number.fract() == 0.0 && (1.0..=255.0).contains(&number)).then_some(number as u8);
+    match list {
+        Held::Keys => place.map_or(Held::Key, Held::KeyAt),
+        _ => place.map_or(Held::Argument, Held::ArgumentAt),
     }
 }
 
@@ -493,6 +546,7 @@ fn destination(instruction: Instruction) -> Option<u8> {
         | Instruction::GetConstant { a, .. }
         | Instruction::GetTable { a, .. }
         | Instruction::Length { a, .. }
+        | Instruction::Concat { a, .. }
         | Instruction::AddConstant { a, .. }
         | Instruction::SubConstant { a, .. }
         | Instruction::DivConstant { a, .. } => Some(a),

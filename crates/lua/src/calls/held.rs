@@ -16,8 +16,20 @@ pub(super) enum Held {
     Register,
     /// The table of the keys.
     Keys,
-    /// One of the keys.
+    /// One of the keys,
     Key,
+    /// this one.
+    KeyAt(u8),
+    /// The table of the arguments.
+    Arguments,
+    /// One of the arguments,
+    Argument,
+    /// this one.
+    ArgumentAt(u8),
+    /// What `ipairs` or `pairs` have given for the arguments.
+    ArgumentIterator,
+    /// A text built of such parts, by its number in the search.
+    Built(u16),
     /// Keys, up to the top of the stack.
     KeysFromHere,
     /// A function of the script, by its number in the search.
@@ -42,12 +54,24 @@ impl Held {
         matches!(self, Self::Host | Self::Call | Self::Register | Self::Keys | Self::Protected | Self::Mixed)
     }
 
+    pub(super) fn is_key(self) -> bool {
+        matches!(self, Self::Key | Self::KeyAt(_))
+    }
+
+    pub(super) fn is_argument(self) -> bool {
+        matches!(self, Self::Argument | Self::ArgumentAt(_))
+    }
+
     /// What is known where paths meet. A function of the script is the caller's to look after.
     pub(super) fn merge(self, other: Self) -> Self {
         if self == other {
             self
         } else if self.is_special() || other.is_special() {
             Self::Mixed
+        } else if self.is_key() && other.is_key() {
+            Self::Key
+        } else if self.is_argument() && other.is_argument() {
+            Self::Argument
         } else {
             Self::Unknown
         }
@@ -63,6 +87,7 @@ impl Held {
         match name {
             b"redis" | b"server" => Some(Self::Host),
             b"KEYS" => Some(Self::Keys),
+            b"ARGV" => Some(Self::Arguments),
             b"unpack" => Some(Self::Unpack),
             b"ipairs" | b"pairs" => Some(Self::Pairs),
             b"pcall" => Some(Self::Protected),
@@ -79,8 +104,8 @@ pub(super) const CALLS: [&[u8]; 2] = [b"call", b"pcall"];
 /// Globals that neither keep nor return a table that they are given.
 const HARMLESS: [&[u8]; 4] = [b"tonumber", b"tostring", b"type", b"next"];
 /// Globals that lead to no function of the host.
-const OTHERS: [&[u8]; 12] =
-    [b"ARGV", b"select", b"assert", b"error", b"string", b"table", b"math", b"os", b"bit", b"cjson", b"cmsgpack", b"struct"];
+const OTHERS: [&[u8]; 11] =
+    [b"select", b"assert", b"error", b"string", b"table", b"math", b"os", b"bit", b"cjson", b"cmsgpack", b"struct"];
 
 /// Whether inner functions see a register.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -125,7 +150,7 @@ impl Registers {
         let mut changed = false;
         for (one, other) in self.0.iter_mut().zip(&other.0) {
             let merged = Register { held: one.held.merge(other.held), captured: one.captured.max(other.captured) };
-            if merged.held != one.held {
+            if one.held != other.held {
                 lost(one.held);
                 lost(other.held);
             }

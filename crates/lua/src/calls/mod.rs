@@ -54,8 +54,28 @@ pub enum CallArgument {
     Constant(Box<[u8]>),
     /// One of the keys.
     Key,
+    /// A text of these parts, one behind the other.
+    Built(Box<[Part]>),
     /// Nothing.
     Unknown,
+}
+
+/// A part of a text that is known when a script begins.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// This string.
+    Constant(Box<[u8]>),
+    /// The key of this number, from one on, or any of them.
+    Key(Option<u8>),
+    /// The argument of this number, from one on, or any of them.
+    Argument(Option<u8>),
+}
+
+impl Part {
+    /// Whether it is not known which one it is.
+    fn is_any(&self) -> bool {
+        matches!(self, Self::Key(None) | Self::Argument(None))
+    }
 }
 
 /// Why the code of a script does not say what it calls.

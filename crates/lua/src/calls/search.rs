@@ -2,7 +2,7 @@
 
 use super::flow::Flow;
 use super::held::Held;
-use super::{CallSite, Calls, Unseen};
+use super::{CallArgument, CallSite, Calls, Part, Unseen};
 use crate::instruction::Instruction;
 use crate::proto::{Capture, Proto};
 
@@ -13,6 +13,9 @@ const INSTRUCTIONS_MAX: usize = 20_000;
 /// Instructions that are gone through, over all rounds.
 const STEPS_MAX: usize = 200_000;
 const FUNCTIONS_MAX: usize = 500;
+/// Texts that are built, and parts of one.
+const BUILT_MAX: usize = 200;
+const PARTS_MAX: usize = 16;
 
 /// A function of the script. It is one for all instances of its code.
 #[derive(Debug)]
@@ -39,6 +42,10 @@ pub(super) struct Search<'p> {
     pub(super) sites: Vec<CallSite>,
     pub(super) repeats: bool,
     pub(super) endless: Option<u32>,
+    /// Texts that are built of what is known when the script begins.
+    pub(super) built: Vec<Box<[Part]>>,
+    /// The table of the arguments may have others meanwhile.
+    pub(super) arguments_change: bool,
     /// Something new was learnt.
     pub(super) changed: bool,
     /// Instructions that may still be gone through.
@@ -56,6 +63,8 @@ impl<'p> Search<'p> {
             sites: Vec::new(),
             repeats: false,
             endless: None,
+            built: Vec::new(),
+            arguments_change: false,
             changed: false,
             budget: STEPS_MAX,
             wanted,
@@ -97,6 +106,7 @@ impl<'p> Search<'p> {
             }
             if !self.changed {
                 self.find_recursion();
+                self.forget_arguments();
                 return Ok(Calls { sites: self.sites, repeats: self.repeats, endless: self.endless });
             }
         }
@@ -128,6 +138,7 @@ impl<'p> Search<'p> {
 
     /// What is not followed any more may be called by anything, itself included, with anything.
     pub(super) fn lose(&mut self, held: Held) {
+        self.arguments_change |= held == Held::Arguments;
         let Held::Function(number) = held else { return };
         self.endless = self.endless.or(self.functions[usize::from(number)].proto.lines.first().copied());
         if self.functions[usize::from(number)]
@@ -151,6 +162,32 @@ impl<'p> Search<'p> {
         lost.into_iter().for_each(|held| self.lose(held));
     }
 
+    /// A text that is built of parts; nothing is known of one of many.
+    pub(super) fn build(&mut self, parts: Vec<Part>) -> Held {
+        let is_known = parts.len() <= PARTS_MAX && parts.iter().filter(|part| part.is_any()).count() <= 1;
+        let known = self.built.iter().position(|other| **other == *parts);
+        if !is_known || known.is_none() && self.built.len() == BUILT_MAX {
+            return Held::Unknown;
+        }
+        let number = known.unwrap_or_else(|| {
+            self.built.push(parts.into());
+            self.built.len() - 1
+        });
+        u16::try_from(number).map_or(Held::Unknown, Held::Built)
+    }
+
+    /// Where arguments may have changed, what is built of them is not known.
+    fn forget_arguments(&mut self) {
+        if !self.arguments_change {
+            return;
+        }
+        for argument in self.sites.iter_mut().flat_map(|site| &mut site.arguments) {
+            if matches!(argument, CallArgument::Built(parts) if parts.iter().any(|part| matches!(part, Part::Argument(_)))) {
+                *argument = CallArgument::Unknown;
+            }
+        }
+    }
+
     /// A function that calls itself may have no end.
     fn find_recursion(&mut self) {
         for number in 0..self.functions.len() {
@@ -169,7 +206,7 @@ impl<'p> Search<'p> {
 
 fn merged(one: Held, other: Held, lost: &mut Vec<Held>) -> Held {
     let merged = one.merge(other);
-    if merged != one {
+    if one != other {
         lost.extend([one, other]);
     }
     merged

@@ -7,10 +7,22 @@ fn found(text: &str) -> Result<Calls, Unseen> {
     compile(text.as_bytes(), b"@t").unwrap().calls()
 }
 
+fn shown_part(part: &Part) -> String {
+    match part {
+        Part::Constant(bytes) => String::from_utf8_lossy(bytes).into_owned(),
+        Part::Key(Some(number)) => format!("<k{number}>"),
+        Part::Argument(Some(number)) => format!("<a{number}>"),
+        Part::Key(None) => "<k>".to_owned(),
+        Part::Argument(None) => "<a>".to_owned(),
+    }
+}
+
 fn calls(text: &str) -> Option<Vec<String>> {
     let shown = |argument: &CallArgument| match argument {
         CallArgument::Constant(bytes) => String::from_utf8_lossy(bytes).into_owned(),
         CallArgument::Key => "<key>".to_owned(),
+        CallArgument::Built(parts) if matches!(**parts, [Part::Argument(_)]) => "?".to_owned(),
+        CallArgument::Built(parts) => parts.iter().map(shown_part).collect(),
         CallArgument::Unknown => "?".to_owned(),
     };
     let site = |site: &CallSite| {
@@ -48,7 +60,7 @@ fn calls_of_scripts_as_they_are_written() {
         ),
         ("local k if ARGV[1] then k = KEYS[1] else k = KEYS[2] end return redis.call('GET', k)", &["GET <key>"]),
         ("local k = ARGV[1] or KEYS[1] return redis.call('GET', k)", &["GET ?"]),
-        ("return redis.call('GET', KEYS[1] .. ':x')", &["GET ?"]),
+        ("return redis.call('GET', KEYS[1] .. ':x')", &["GET <k1>:x"]),
         ("return redis.call('GET', 'fixed')", &["GET fixed"]),
         ("return redis.call('DEL', KEYS[1], unpack(ARGV))", &["DEL <key> …"]),
         ("return redis.call('DEL', unpack(KEYS))", &["DEL <keys>"]),
@@ -157,7 +169,7 @@ fn functions_of_libraries_have_their_keys_as_an_argument() {
         redis.register_function('f', function(keys, args) return get(keys[1]) end)
         redis.register_function('g', function(keys, args) return redis.call('GET', args[1]) end)";
     assert_eq!(of(library, "f"), Ok(vec![Some(CallArgument::Key)]));
-    assert_eq!(of(library, "g"), Ok(vec![Some(CallArgument::Unknown)]));
+    assert_eq!(of(library, "g"), Ok(vec![Some(CallArgument::Built([Part::Argument(Some(1))].into()))]));
     let repeats = |text: &str| compile(text.as_bytes(), b"@t").unwrap().calls_of(b"f").map(|calls| calls.repeats);
     assert_eq!(repeats("redis.register_function('f', function(keys) return redis.call('GET', keys[1]) end)"), Ok(false));
     assert_eq!(repeats(library), Ok(true));
@@ -227,4 +239,35 @@ fn scripts_that_are_one_call_are_seen() {
     ] {
         assert_eq!(of(library), None, "{library}");
     }
+}
+
+#[test]
+fn texts_that_are_built_of_what_is_given_are_known() {
+    check(&[
+        ("return redis.call('GET', KEYS[1] .. ':' .. ARGV[2])", &["GET <k1>:<a2>"]),
+        ("local p = ARGV[1] .. ':' local k = p .. 'x' .. KEYS[2] redis.call('DEL', k, p)", &["DEL <a1>:x<k2> <a1>:"]),
+        ("local function key(id) return id end for i = 1, #ARGV do redis.call('DEL', 'a' .. ARGV[i]) end", &["DEL a<a>"]),
+        ("for _, id in ipairs(ARGV) do redis.call('DEL', KEYS[1] .. id) end", &["DEL <k1><a>"]),
+        ("local function add(id) redis.call('DEL', KEYS[1] .. id) end add('x') add(ARGV[1])", &["DEL ?"]),
+        ("local function add(id) redis.call('DEL', KEYS[1] .. id) end add(ARGV[2]) add(ARGV[1])", &["DEL <k1><a>"]),
+        ("for _, k in ipairs(KEYS) do for _, id in ipairs(ARGV) do redis.call('DEL', k .. id) end end", &["DEL ?"]),
+        ("return redis.call('GET', KEYS[1] .. 1)", &["GET ?"]),
+        ("local k = 'a' for i = 1, 3 do k = k .. ARGV[1] redis.call('GET', k) end", &["GET ?"]),
+        // Where the arguments may be others, the keys still are not.
+        ("ARGV[1] = 'x' return redis.call('GET', 'a' .. ARGV[1]) .. redis.call('GET', KEYS[1] .. 'a')", &["GET ?", "GET <k1>a"]),
+        ("table.insert(ARGV, 1, 'x') return redis.call('GET', 'a' .. ARGV[1])", &["GET ?"]),
+        ("local t = ARGV[1] and ARGV or {} t[1] = 'x' return redis.call('GET', 'a' .. ARGV[1])", &["GET ?"]),
+        ("local t = {} if ARGV[1] then t = ARGV end t[1] = 'x' return redis.call('GET', 'a' .. ARGV[1])", &["GET ?"]),
+        ("local t = {ARGV} t[1][1] = 'x' return redis.call('GET', 'a' .. ARGV[1])", &["GET ?"]),
+        ("local function set(t) t[1] = 'x' end set(ARGV) return redis.call('GET', 'a' .. ARGV[1])", &["GET ?"]),
+        ("local function own() return ARGV end own()[1] = 'x' return redis.call('GET', 'a' .. ARGV[1])", &["GET ?"]),
+        ("local t local function set() t = ARGV end set() t[1] = 'x' return redis.call('GET', 'a' .. ARGV[1])", &["GET ?"]),
+        ("local a = unpack(ARGV) return redis.call('GET', 'a' .. ARGV[#ARGV])", &["GET a<a>"]),
+    ]);
+}
+
+#[test]
+fn a_function_that_one_of_several_paths_makes_is_followed() {
+    let text = "local f = ARGV[1] if ARGV[2] then f = function() return redis.call('SET', 'x', 1) end end return f()";
+    assert_eq!(calls(text), Some(vec!["SET x ?".to_owned()]));
 }

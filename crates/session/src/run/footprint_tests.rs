@@ -11,7 +11,7 @@ fn footprint_of(text: &str) -> Footprint {
 
 fn declared(keys: bool, constants: &[&str], writes: bool) -> Footprint {
     let constants = constants.iter().map(|key| key.as_bytes().into()).collect();
-    Footprint::Declared { keys, constants, writes, reads_once: false, endless: false, grows: None }
+    Footprint::Declared { keys, constants, built: Vec::new(), writes, reads_once: false, endless: false, grows: None }
 }
 
 #[test]
@@ -56,18 +56,43 @@ fn what_may_have_no_end_is_planned_if_it_leaves_nothing_behind() {
 
 #[test]
 fn the_line_is_told_that_makes_a_script_run_alone() {
-    let Footprint::Any(unseen) = footprint_of("local a = 1\nreturn redis.call('INCR', ARGV[1])") else { panic!("it is planned") };
+    let Footprint::Any(unseen) = footprint_of("local a = 1\nreturn redis.call('INCR', tostring(a))") else {
+        panic!("it is planned")
+    };
     assert_eq!(unseen.line, 2);
+}
+
+#[test]
+fn keys_that_are_built_of_what_is_given_are_planned() {
+    let given = |words: &[&str]| {
+        let mut given = almandine_resp::ArgsBuf::new();
+        words.iter().for_each(|word| given.push(word.as_bytes()));
+        given
+    };
+    let (keys, args) = (given(&["k", "l"]), given(&["x", "y", "z"]));
+    for (text, expected) in [
+        ("return redis.call('SET', KEYS[1] .. ':' .. ARGV[2], 1)", &["k:y"][..]),
+        ("return redis.call('SET', ARGV[3], 1)", &["z"]),
+        ("return redis.call('SET', ARGV[3] .. ARGV[4], 1)", &[]),
+        ("for _, id in ipairs(ARGV) do redis.call('DEL', KEYS[2] .. id, id) end", &["lx", "ly", "lz", "x", "y", "z"]),
+        ("for i = 1, #KEYS do redis.call('DEL', 'a' .. KEYS[i]) end", &["ak", "al"]),
+    ] {
+        let found = footprint_of(text);
+        assert!(matches!(found, Footprint::Declared { writes: true, grows: None, .. }), "{text}: {found:?}");
+        let built = found.built_keys(keys.as_args(), args.as_args());
+        let built: Vec<&[u8]> = built.iter().map(|key| &**key).collect();
+        assert_eq!(built, expected.iter().map(|key| key.as_bytes()).collect::<Vec<_>>(), "{text}");
+    }
 }
 
 #[test]
 fn scripts_that_only_read_have_plans_that_grow() {
     for text in [
-        "return redis.call('GET', ARGV[1])",
-        "return redis.call('GET', KEYS[1] .. 'x')",
+        "return redis.call('GET', string.lower(ARGV[1]))",
+        "for i = 1, 3 do redis.call('GET', KEYS[1] .. i) end",
         "return redis.call('MGET', unpack(ARGV))",
         "return redis.call('GET', redis.call('GET', KEYS[1]))",
-        "while redis.call('GET', ARGV[1]) do end",
+        "while redis.call('GET', tostring(1)) do end",
     ] {
         assert!(matches!(footprint_of(text), Footprint::Declared { grows: Some(_), writes: false, .. }), "{text}");
     }
@@ -76,16 +101,15 @@ fn scripts_that_only_read_have_plans_that_grow() {
 #[test]
 fn others_may_touch_anything() {
     for text in [
-        "return redis.call('SET', KEYS[1] .. 'x', 1)",
-        "redis.call('INCR', KEYS[1]) return redis.call('GET', ARGV[1])",
-        "redis.log(redis.LOG_NOTICE, 'x') return redis.call('GET', ARGV[1])",
-        "redis.call('PUBLISH', 'a', 'b') return redis.call('GET', ARGV[1])",
+        "return redis.call('SET', redis.call('GET', KEYS[1]), 1)",
+        "redis.call('INCR', KEYS[1]) return redis.call('GET', string.lower(ARGV[1]))",
+        "redis.log(redis.LOG_NOTICE, 'x') return redis.call('GET', string.lower(ARGV[1]))",
+        "redis.call('PUBLISH', 'a', 'b') return redis.call('GET', string.lower(ARGV[1]))",
         "return redis.call(ARGV[1], KEYS[1])",
         "return redis.call('KEYS', '*')",
         "redis.call('SELECT', 1) return redis.call('GET', KEYS[1])",
         "return redis.call('COPY', KEYS[1], KEYS[2], 'DB', 1)",
         "return redis.call('MSET', KEYS[1], 1, unpack(ARGV))",
-        "return redis.call('MSET', KEYS[1], ARGV[1])",
         "return redis.call('FLUSHALL')",
         "return redis.call('SORT', KEYS[1], 'BY', 'w_*')",
         "return redis.call('RANDOMKEY')",

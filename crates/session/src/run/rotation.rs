@@ -50,7 +50,7 @@ impl Runner {
     /// What a planned script leaves behind when it is suspended for the first time.
     pub(crate) fn rest_of(&self, call: &ScriptCall<'_>) -> Rest {
         let writes = matches!(call.program.footprint().get(), Some(Footprint::Declared { writes: true, .. }));
-        let (watching, more) = (Watching::default(), planned_keys(call).collect());
+        let (watching, more) = (Watching::default(), planned_keys(call));
         Rest { watching, more, writes, is_lost: false, now_ms: self.now_ms, lines: String::new() }
     }
 

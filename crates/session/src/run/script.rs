@@ -175,7 +175,7 @@ impl Runner {
             start_ns,
             slice: Slice::new(slice_ns, slice_max_ns(scope, begins.times)),
             times: begins.times,
-            growth: (scope == Scope::Planned && grows(&call.program)).then(|| Growth::new(planned_keys(call))),
+            growth: (scope == Scope::Planned && grows(&call.program)).then(|| Growth::new(planned_keys(call).into_iter())),
             running: begins.running,
             before: Before { db: client.db, version: client.version, transaction: client.transaction.take() },
         };
@@ -256,8 +256,8 @@ impl Runner {
             return Ok(Scope::OfTransaction);
         }
         if !alone
-            && let Footprint::Declared { keys, constants, writes, reads_once, endless, grows } =
-                footprint::of(&call.program, self.context.table)
+            && let footprint = footprint::of(&call.program, self.context.table)
+            && let Footprint::Declared { keys, constants, built, writes, reads_once, endless, grows } = footprint
             && !((*endless || grows.is_some()) && self.accessor.changes().publishes(TOLD))
             && !(grows.is_some() && self.is_past)
         {
@@ -265,7 +265,13 @@ impl Runner {
                 return Ok(Scope::Single);
             }
             let declared = if *keys { call.keys } else { call.keys.first(0) };
-            let keys = || declared.iter().chain(constants.iter().map(|key| &**key));
+            let known = || declared.iter().chain(constants.iter().map(|key| &**key));
+            if !built.is_empty() {
+                let built = footprint.built_keys(call.keys, call.args);
+                self.begin_planned(client.db, || known().chain(built.iter().map(|key| &**key)), *writes)?;
+                return Ok(Scope::Planned);
+            }
+            let keys = known;
             self.begin_planned(client.db, keys, *writes)?;
             return Ok(Scope::Planned);
         }
@@ -517,11 +523,13 @@ fn slice_max_ns(scope: Scope, times: u32) -> u64 {
 }
 
 /// The keys of a planned script that are known before it runs.
-pub(crate) fn planned_keys(call: &ScriptCall<'_>) -> impl Iterator<Item = Box<[u8]>> {
-    let Some(Footprint::Declared { keys, constants, .. }) = call.program.footprint().get() else { return Vec::new().into_iter() };
+pub(crate) fn planned_keys(call: &ScriptCall<'_>) -> Vec<Box<[u8]>> {
+    let Some(footprint) = call.program.footprint().get() else { return Vec::new() };
+    let Footprint::Declared { keys, constants, .. } = footprint else { return Vec::new() };
+    let mut all = footprint.built_keys(call.keys, call.args);
     let declared = if *keys { call.keys } else { call.keys.first(0) };
-    let keys: Vec<Box<[u8]>> = declared.iter().chain(constants.iter().map(|key| &**key)).map(Box::from).collect();
-    keys.into_iter()
+    all.extend(declared.iter().chain(constants.iter().map(|key| &**key)).map(Box::from));
+    all
 }
 
 /// Whether a script may read keys that are not known before it runs.
