@@ -66,16 +66,11 @@ impl OperationLog {
         })
     }
 
-    /// How often the log broke.
+    /// How often the log broke, and whether it is broken now.
     #[must_use]
-    pub fn breaks(&self) -> u64 {
-        self.running.get().map_or(0, |Running { progress, .. }| progress.breaks())
-    }
-
-    /// Whether the log is broken now.
-    #[must_use]
-    pub fn is_broken(&self) -> bool {
-        self.running.get().is_some_and(|Running { progress, .. }| progress.state() == LogState::Broken)
+    pub fn breaks(&self) -> (u64, bool) {
+        let of = |Running { progress, .. }: &Running| (progress.breaks(), progress.state() == LogState::Broken);
+        self.running.get().map_or((0, false), of)
     }
 
     /// Whether writes are logged.
@@ -100,6 +95,7 @@ impl OperationLog {
     #[cold]
     #[must_use]
     pub fn seal(&self, seen: Option<u64>, heard_breaks: u64) -> Option<LogSeal> {
+        step!(CloseUnlogged);
         let Running { progress, rings, order } = self.running.get()?;
         let durable = progress.mode() == SyncMode::Always;
         let epoch = seen.map_or_else(|| order.epoch(), epoch_of);
@@ -211,7 +207,7 @@ impl OperationLog {
     }
 }
 
-/// Whether nothing of the log is to be waited for, by a worker that has heard of so many breaks.
+/// Whether nothing of the log is to be waited for, by a worker that has heard of this number of breaks.
 fn is_over(progress: &LogProgress, heard_breaks: u64) -> bool {
     match progress.state() {
         LogState::Broken => step!(CloseUnlogged, progress.breaks() == heard_breaks, else true),

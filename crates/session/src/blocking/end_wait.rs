@@ -101,7 +101,7 @@ impl WorkerService {
         self.answer(connection, &waiting, &unblock.answer, out);
         let context = &self.worker.runner.context;
         let log = &context.instance.persistence.log;
-        if matches!(unblock.answer, UnblockAnswer::Served(..)) && log.is_on() && step!(CloseUnlogged, log.is_broken(), else false) {
+        if matches!(unblock.answer, UnblockAnswer::Served(..)) && log.is_on() && step!(CloseUnlogged, log.breaks().1, else false) {
             // It was served before writes were refused, and it is not known whether the log has that.
             control.kill(unblock.client, false);
             return;

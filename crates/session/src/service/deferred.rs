@@ -86,7 +86,7 @@ impl Deferred {
 
     /// The log is broken: what became of what they tell is not known.
     pub(crate) fn drain(&mut self, log: &OperationLog) -> impl Iterator<Item = Message> {
-        self.heard_breaks = log.breaks();
+        self.heard_breaks = log.breaks().0;
         self.numbered.drain(..).chain(self.unnumbered.drain(..)).map(|(_, message)| message)
     }
 }

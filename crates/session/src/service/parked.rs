@@ -67,7 +67,7 @@ impl Parked {
     /// The log is broken: what became of what they asked for is not known. From now on writes are refused in each round, until the
     /// log goes on.
     pub(crate) fn close(&mut self, context: &Context, control: &mut dyn Control<Connection>) {
-        self.heard_breaks = context.instance.persistence.log.breaks();
+        self.heard_breaks = context.instance.persistence.log.breaks().0;
         std::mem::take(&mut self.waiting).into_values().flatten().for_each(|id| {
             control.kill(id, false);
         });

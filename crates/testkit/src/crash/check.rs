@@ -63,7 +63,8 @@ impl Check<'_> {
         });
         let earlier = earlier.map_or(String::new(), |kept| format!(" It is the state after {kept} commands."));
         Err(format!(
-            "{promised} commands promised, {} acknowledged, {} sent, and no number between gives what is there.{earlier} At best these keys differ:\n{}\n{}",
+            "{promised} commands promised, {} acknowledged, {} sent, and no number between gives what is there.{earlier} \
+             At best these keys differ:\n{}\n{}",
             journal.acknowledged,
             journal.sent.len(),
             nearest.join("\n"),

@@ -78,8 +78,8 @@ impl Machine {
         // Another boot id only for the server: in a mount namespace of its own, and in the same process.
         let boot = self.place.join("boot");
         let script = format!(
-            "#!/bin/sh\nexec unshare --mount --propagation slave sh -c 'mount --bind \"$0\" /proc/sys/kernel/random/boot_id && exec \"$@\"' \
-             '{}' '{}' \"$@\"\n",
+            "#!/bin/sh\nexec unshare --mount --propagation slave sh -c \
+             'mount --bind \"$0\" /proc/sys/kernel/random/boot_id && exec \"$@\"' '{}' '{}' \"$@\"\n",
             boot.display(),
             program.display()
         );
