@@ -1,12 +1,12 @@
-//! SAVE, BGSAVE, BGREWRITEAOF, LASTSAVE. A thread of the server writes the snapshots.
+//! SAVE, BGSAVE, BGREWRITEAOF, LASTSAVE, and Garnet's COMMITAOF. A thread of the server writes the snapshots.
 
 use almandine_command_spec::{Arg, Category, CommandSpec, Group, Traits};
-use almandine_handler::{AdminCall, Command, CommandError, Handler, Outcome, Word, errors};
+use almandine_handler::{AdminCall, Command, CommandError, Handler, Outcome, Word, errors, number};
 use almandine_instance::{Cancelled, RewriteBegun, SaveRefused, SaveTask};
 
 use crate::operators::{FOR_OPERATORS, outside_epoch};
 
-pub(super) const COMMANDS: &[&Command] = &[&SAVE, &BGSAVE, &BGREWRITEAOF, &LASTSAVE];
+pub(super) const COMMANDS: &[&Command] = &[&SAVE, &BGSAVE, &BGREWRITEAOF, &LASTSAVE, &COMMITAOF];
 
 const TRAITS: Traits = Traits { loading: false, stale: false, no_async_loading: true, ..FOR_OPERATORS };
 
@@ -118,3 +118,38 @@ const LASTSAVE: Command = Command {
         Ok(())
     }),
 };
+
+const COMMITAOF: Command = Command {
+    spec: CommandSpec {
+        name: "COMMITAOF",
+        id: 500,
+        since: "0.1.0",
+        summary: "Makes durable what was written to the log before, in every mode of appendfsync.",
+        group: Group::Server,
+        args: &[Arg::integer("dbid").optional()],
+        traits: Traits { no_multi: true, ..TRAITS },
+        ..CommandSpec::BLANK
+    },
+    run: Handler::Admin(commitaof),
+};
+
+/// There is one log of all databases. The connections of the client's worker wait with it.
+fn commitaof(call: &mut AdminCall<'_>) -> Outcome {
+    if call.args.len() > 2 {
+        return Err(CommandError::Syntax.into());
+    }
+    if let Some(db) = call.args.get(1) {
+        let databases = call.context.instance.keyspace.databases() as u64;
+        if u64::try_from(number::integer(db)?).map_or(true, |db| db >= databases) {
+            return Err(CommandError::DatabaseOutOfRange.into());
+        }
+    }
+    if !call.context.instance.persistence.log.is_on() {
+        return Err(errors::server::COMMIT_WITHOUT_LOG.into());
+    }
+    let mut committed = Ok(());
+    outside_epoch(call, |instance| committed = instance.persistence.commit());
+    committed.map_err(|problem| errors::server::commit_failed(&problem))?;
+    call.reply.simple("AOF file committed");
+    Ok(())
+}

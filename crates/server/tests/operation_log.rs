@@ -237,3 +237,17 @@ fn a_client_that_comes_early_waits_for_the_log() {
         assert!(is_told || reply == Value::Bulk(b"value".to_vec()), "{reply} after {waited:?}");
     }
 }
+
+/// Garnet's word for it; with `appendfsync no` nothing else makes what was written durable.
+#[test]
+fn commitaof_makes_durable_what_was_written_in_every_mode() {
+    for mode in ["no", "everysec", "always"] {
+        let server = start(&["--appendfsync", mode]);
+        let mut client = server.client();
+        for key in 0..3 {
+            assert_eq!(client.line(&format!("SET key:{key} 1")), Value::ok());
+            assert_eq!(client.line("COMMITAOF 0"), Value::Simple(b"AOF file committed".to_vec()));
+            assert_eq!(client.line("WAITAOF 1 0 1"), Value::Array(vec![Value::Integer(1), Value::Integer(0)]), "{mode}");
+        }
+    }
+}

@@ -70,6 +70,8 @@ pub const RELOAD_OPTIONS: CommandError =
 pub const RELOAD_IN_TRANSACTION: CommandError = CommandError::Fixed(&"ERR DEBUG RELOAD is not allowed in a transaction");
 /// DEBUG RELOAD that could not load.
 pub const RELOAD_FAILED: CommandError = CommandError::Fixed(&"ERR Error trying to load the RDB dump, check server logs.");
+/// COMMITAOF without a log.
+pub const COMMIT_WITHOUT_LOG: CommandError = CommandError::Fixed(&"ERR COMMITAOF cannot be used when appendonly is disabled");
 /// DEBUG LOADAOF in a transaction.
 pub const LOADAOF_IN_TRANSACTION: CommandError = CommandError::Fixed(&"ERR DEBUG LOADAOF is not allowed in a transaction");
 /// DEBUG LOADAOF that could not load.
@@ -108,6 +110,13 @@ pub fn protected_command(command: &str, parameter: &str) -> CommandError {
 #[must_use]
 pub fn configuration(problem: &dyn fmt::Display) -> CommandError {
     CommandError::new(format!("ERR {problem}"))
+}
+
+/// COMMITAOF that could not write.
+#[cold]
+#[must_use]
+pub fn commit_failed(problem: &dyn fmt::Display) -> CommandError {
+    CommandError::new(format!("ERR The log of writes could not be made durable: {problem}"))
 }
 
 /// LATENCY GRAPH of an event without samples.

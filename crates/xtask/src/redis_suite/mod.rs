@@ -137,7 +137,7 @@ pub(crate) fn tell(words: &[&str]) -> Told {
 }
 
 fn parse<'a>(words: &[&'a str]) -> Option<Options<'a>> {
-    let mut options = Options::default();
+    let (mut options, mut fast_part) = (Options::default(), false);
     for word in words {
         match *word {
             "--own-server" => options.own_server = true,
@@ -145,10 +145,13 @@ fn parse<'a>(words: &[&'a str]) -> Option<Options<'a>> {
             "--tolerant" => options.tolerant = true,
             "--redis" => options.redis = true,
             "--verbose" => options.verbose = true,
-            "--fast-part" => options.files.extend(FAST),
+            "--fast-part" => fast_part = true,
             file if !file.starts_with('-') => options.files.push(file),
             _ => return None,
         }
+    }
+    if fast_part {
+        options.files.extend(if options.own_server { own::FAST } else { FAST });
     }
     if options.files.is_empty() {
         options.files.extend(if options.own_server { own::FILES } else { FILES });
@@ -221,6 +224,8 @@ mod tests {
         assert_eq!(parse(&[]).unwrap().files, FILES);
         assert_eq!(parse(&["--own-server"]).unwrap().files, own::FILES);
         assert!(parse(&["--fast"]).is_none());
-        assert!(FAST.iter().all(|file| FILES.contains(file)));
+        assert_eq!(parse(&["--fast-part", "--own-server"]).unwrap().files, own::FAST);
+        assert_eq!(parse(&["--fast-part"]).unwrap().files, FAST);
+        assert!(FAST.iter().all(|file| FILES.contains(file)) && own::FAST.iter().all(|file| own::FILES.contains(file)));
     }
 }

@@ -74,6 +74,18 @@ pub(super) const FILES: &[&str] = &[
     "integration/redis-cli",
 ];
 
+/// Those on files that take seconds, for every test run.
+pub(super) const FAST: &[&str] = &[
+    "unit/shutdown",
+    "integration/aof",
+    "integration/convert-ziplist-hash-on-load",
+    "integration/convert-ziplist-zset-on-load",
+    "integration/convert-zipmap-hash-on-load",
+    "integration/corrupt-dump",
+    "integration/logging",
+    "integration/rdb",
+];
+
 /// A tree of tests, of this run alone: the suite deletes what it finds in `tests/tmp`. It goes when this is dropped.
 pub(super) struct Tree(PathBuf);
 
