@@ -58,7 +58,10 @@ pub(crate) fn start(instance: Arc<Instance>, log: Arc<LogSlot>, directory: NodeD
     let thread = thread::spawn("rewriter", move || {
         while !instance.shutdown.requested() {
             let persistence = &instance.persistence;
-            let is_free = !persistence.saves.figures().in_background && !persistence.is_loading();
+            let saves = persistence.saves.figures();
+            // A snapshot that was asked for behind a rewriting that begins at once waits for that.
+            let goes_first = persistence.rewrites.is_running() && saves.running_s.is_none();
+            let is_free = (goes_first || !saves.in_background) && !persistence.is_loading();
             let running = log.get().filter(|_| is_free);
             let sleep = if running.is_some() { due_in(&instance) } else { REST };
             let cause = if is_free { persistence.rewrites.next(sleep.is_zero()) } else { None };
