@@ -66,9 +66,9 @@ pub(crate) fn recover(instance: &Arc<Instance>, table: &'static Table, mut found
         // What further databases consist of has to be in the base before anything of theirs is in the log.
         base::renew(instance, &log, &SaveProgress::default()).map_err(io::Error::other)?;
     }
-    let elapsed_s = (clock::monotonic_ns() - began_ns) / 1_000_000;
+    let elapsed_ms = (clock::monotonic_ns() - began_ns) / 1_000_000;
     let units = redo.done().units;
-    tracing::info!("DB loaded from append only file: {}.{:03} seconds, {units} units", elapsed_s / 1000, elapsed_s % 1000);
+    tracing::info!("DB loaded from append only file: {}.{:03} seconds, {units} units", elapsed_ms / 1000, elapsed_ms % 1000);
     Ok(Some(log))
 }
 
