@@ -89,7 +89,8 @@ fn idles() {
     assert_eq!(outcome.failure.as_deref(), Some("it has not ended in time"), "nothing goes wrong meanwhile");
     let (hour, bytes) = (all.processor.saturating_sub(first.processor), most.saturating_sub(before));
     println!("an idle hour of such a node takes {hour:?}, {:?} of the clock; it has {} KiB", all.real, bytes >> 10);
-    assert!(bytes < 16 << 20 && hour < Duration::from_millis(500));
+    // The pages of the program that are touched first are among them, 13 MiB in this build.
+    assert!(bytes < 24 << 20 && hour < Duration::from_millis(500));
     // Eight threads that look around ten times a second would be at 288,000 waits.
     assert!(outcome.trace_hash.1 < 60_000, "{} events", outcome.trace_hash.1);
 }

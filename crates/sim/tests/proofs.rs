@@ -132,7 +132,7 @@ fn a_failure_is_made_small_and_repeats() {
     let before = run(&first).operations.len();
     let small = shrink(&first, Bound::Runs(300)).expect("it fails again");
     println!("{} runs, {} of {before} operations: {}", small.runs, small.operations.len(), small.scenario);
-    assert!(small.operations.len() * 20 < before, "{} of {before} operations", small.operations.len());
+    assert!(small.operations.len() * 5 < before, "{} of {before} operations", small.operations.len());
     let again = Scenario::read(&small.scenario.to_text()).expect("a scenario");
     assert_eq!(run(&again).check().err().as_deref(), Some(small.report.as_str()));
 }

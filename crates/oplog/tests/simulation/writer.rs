@@ -11,7 +11,7 @@ use almandine_io::thread;
 use almandine_oplog::append::{Appender, LogOptions};
 use almandine_oplog::directory::Directory;
 use almandine_oplog::writer::{LogListener, LogProgress, LogState, LogWriter, SyncMode, WriterOptions};
-use almandine_oplog::{RingId, UnitSource, epoch_of};
+use almandine_oplog::{Fault, RingId, UnitSource, epoch_of};
 
 use crate::life::{One, PATH, SEGMENT_BYTES, Unit, below, look};
 use crate::rings::{RINGS, Rings};
@@ -44,7 +44,12 @@ fn serve(rings: &Rings, case: Case) -> u64 {
     let manifest = directory.manifest().unwrap();
     let (_, end) = look().unwrap_or_else(|fault| panic!("{fault}"));
     let options = LogOptions { segment_bytes: SEGMENT_BYTES, ..LogOptions::default() };
-    let log = Appender::begin(directory, manifest, &end, &options, &rings.left(), Box::new(|| {})).unwrap();
+    let log = match Appender::begin(directory, manifest, &end, &options, &rings.left(), Box::new(|| {})) {
+        Ok(log) => log,
+        // A start that the disk fails is none.
+        Err(Fault::Io { .. }) if case.faults => return now_ns(),
+        Err(fault) => panic!("{fault}"),
+    };
     let run = log.manifest().run;
     let (_, end) = look().unwrap();
     rings.begin(run, end.epoch);
