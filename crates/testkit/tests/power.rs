@@ -54,7 +54,7 @@ impl Cuts<'_> {
 }
 
 fn survives(file_system: FileSystem, mode: &str, beside: Option<&str>) {
-    let rounds = if full() { 100 } else { 6 };
+    let rounds = if full() { 100 } else { 4 };
     match (Cuts { file_system, mode, mutant: None, beside, rounds }).prove() {
         Ok(seen) => {
             println!("{file_system:?}, {mode}, {beside:?}: {seen:?}");
