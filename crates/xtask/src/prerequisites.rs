@@ -3,6 +3,10 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+/// What makes file systems in images and stops them, and the packages that have it.
+pub(crate) const FILE_SYSTEMS: &[(&str, &str)] =
+    &[("mkfs.ext4", "e2fsprogs"), ("mkfs.xfs", "xfsprogs"), ("xfs_io", "xfsprogs"), ("unshare", "util-linux")];
+
 /// Installs what is missing; returns the Python that has redis-py.
 pub(crate) fn install(root: &Path) -> Result<PathBuf, String> {
     let mut packages = Vec::new();
@@ -19,19 +23,23 @@ pub(crate) fn install(root: &Path) -> Result<PathBuf, String> {
     if Command::new("lua5.1").arg("-v").output().is_err() {
         packages.push("lua5.1");
     }
-    // Power is cut on file systems in images.
-    if rustix::process::geteuid().is_root() {
-        let tools = [("mkfs.ext4", "e2fsprogs"), ("mkfs.xfs", "xfsprogs"), ("xfs_io", "xfsprogs"), ("unshare", "util-linux")];
-        packages.extend(tools.iter().filter(|(program, _)| !present(program)).map(|(_, package)| *package));
-        packages.dedup();
-    }
     if !packages.is_empty() {
         apt_install(&packages)?;
+    }
+    if rustix::process::geteuid().is_root() {
+        let mut tools: Vec<_> = FILE_SYSTEMS.iter().filter(|(program, _)| !present(program)).map(|(_, package)| *package).collect();
+        tools.dedup();
+        // Without them power is not cut, which the run says.
+        if !tools.is_empty()
+            && let Err(e) = apt_install(&tools)
+        {
+            eprintln!("{e}");
+        }
     }
     redis_py(root)
 }
 
-fn present(program: &str) -> bool {
+pub(crate) fn present(program: &str) -> bool {
     let version = if program.contains("fs") { "-V" } else { "--version" };
     Command::new(program).arg(version).output().is_ok_and(|o| o.status.success())
 }

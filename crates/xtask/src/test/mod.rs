@@ -173,6 +173,13 @@ fn reason_against_power_cuts() -> Option<&'static str> {
     if !rustix::process::geteuid().is_root() {
         return Some("only root mounts file systems");
     }
+    if !prerequisites::FILE_SYSTEMS.iter().all(|(program, _)| prerequisites::present(program)) {
+        return Some("mkfs.ext4, mkfs.xfs, xfs_io or unshare is missing");
+    }
+    let known = fs::read_to_string("/proc/filesystems").unwrap_or_default();
+    if !known.contains("\text4\n") || !known.contains("\txfs\n") {
+        return Some("the kernel has not both ext4 and XFS");
+    }
     let mut find = Command::new("unshare");
     find.args(["--mount", "losetup", "--find"]).stdout(Stdio::null()).stderr(Stdio::null());
     let can = find.status().is_ok_and(|status| status.success());
