@@ -1,5 +1,5 @@
-//! Any text is refused by the compiler, or is a program that ends: with results, with an error of its own, or at its limits of time and
-//! memory. Suspended at each jump and call it does the same.
+//! Any text is refused by the compiler, or is a program that ends: with results, with an error of its own, or at its limits of time
+//! and memory. Suspended at each jump and call it does the same.
 
 #![no_main]
 

@@ -1,5 +1,5 @@
-//! The libraries that read bytes of others: any input has a value or an error, within the limit of memory, and what cmsgpack, cjson and
-//! struct write of it they read again.
+//! The libraries that read bytes of others: any input has a value or an error, within the limit of memory, and what cmsgpack, cjson
+//! and struct write of it they read again.
 //!
 //! The first byte chooses the function, the second the length of a format.
 

@@ -1,10 +1,10 @@
 //! Scripts that have run for a slice and of which nothing can have been seen: each has its turn between the rounds of the worker.
 //!
-//! Such a script holds no latch between two slices and is outside of the epoch, so that no other waits for it and it may take for
-//! ever.
-//! It watches its keys as WATCH does. When its turn comes its keys are latched again; if one of them has changed, or is gone, the
-//! script begins anew, as if it had not begun before. So what it has read is what is there when it ends, or writes for the first
-//! time, under the latches of all of its keys. One that begins anew again and again has longer slices, and at last runs alone.
+//! Such a script holds no latch between two slices and is outside of the epoch, so that no other waits for it, however long it
+//! takes. It watches its keys as WATCH does. When its turn comes its keys are latched again; if one of them has changed, or is
+//! gone, the script begins anew, as if it had not begun before. So what it has read is what is there when it ends, or writes for
+//! the first time, under the latches of all of its keys. One that begins anew again and again has longer slices, and at last runs
+//! alone.
 
 use std::sync::Arc;
 
