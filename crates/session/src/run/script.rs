@@ -459,7 +459,9 @@ impl Worker {
             (orphan.db, orphan.in_script) = (client.db, true);
             Some(Box::new(orphan))
         };
-        if let Some(mut suspended) = self.runner.rotation.take(connection.id) {
+        // The connections of all others do not look for one.
+        let own = if client.in_script { self.runner.rotation.take(connection.id) } else { None };
+        if let Some(mut suspended) = own {
             if suspended.rest.as_ref().is_none_or(|rest| !rest.writes) {
                 return Some(self.runner.drop_script(suspended));
             }
