@@ -104,6 +104,8 @@ table! {
     OneGroup,
     /// Latching out of order: one session at a time.
     OneServer,
+    /// Latching out of order: a plan that grows latches a key that has shown.
+    LatchFurther,
     /// Latching out of order: a session that holds latches does not wait for one meanwhile.
     GiveWay,
     /// Latching out of order: the server takes what it was given before it ends.

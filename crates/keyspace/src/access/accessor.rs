@@ -4,6 +4,7 @@ use crate::{Keyspace, Reader, Writer};
 use almandine_base::events::Classes;
 use almandine_store::{Cold, Expected, Fetcher, GlanceId, Session, Stage};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 /// A key with its hash. The hash belongs to the namespace that its database had when it was computed; readers and writers
 /// notice when that has changed (FLUSHDB, SWAPDB, SELECT in the same batch) and compute it anew.
@@ -17,6 +18,8 @@ pub(crate) enum Unit {
     Command,
     /// Its latches are held.
     Planned,
+    /// So are these, and further keys are latched when they show.
+    Growing,
     /// All others are kept out.
     Alone,
 }
@@ -39,6 +42,8 @@ pub struct Accessor {
     pub(crate) namespaces: Vec<(u16, u16)>,
     /// Which events are told, as of the beginning of the batch.
     pub(crate) published: Classes,
+    /// Whether there are units of work whose keys show while they run.
+    pub(crate) meets_growing: bool,
     /// Where a look for a random key goes on that has met records on the device.
     pub(crate) random_walk: Option<RandomWalk>,
 }
@@ -132,6 +137,7 @@ impl Accessor {
             elements: Vec::with_capacity(64),
             namespaces: Vec::new(),
             published: Classes::default(),
+            meets_growing: false,
             random_walk: None,
         }
     }
@@ -145,8 +151,15 @@ impl Accessor {
     /// Begins a batch of commands: enters the epoch. Records expire by `now_ms`.
     #[inline]
     pub fn begin_batch(&mut self, now_ms: i64) {
-        self.published = self.keyspace.listeners.published();
+        self.look_around();
         self.session.enter(now_ms);
+    }
+
+    /// Notes what a batch depends on that changes seldom.
+    #[inline]
+    pub(crate) fn look_around(&mut self) {
+        self.published = self.keyspace.listeners.published();
+        self.meets_growing = self.keyspace.waiters.meet_growing.load(Ordering::Relaxed);
     }
 
     /// Says whether keys get no warmer by being used from now on (CLIENT NO-TOUCH).

@@ -1,7 +1,9 @@
 //! What waiters need beside the key that they wait for: the destination of BLMOVE.
 //!
 //! A unit of work that makes a key ready serves its waiters under its own latches (INV-BLOCK-1), and no latch is held while
-//! something is read from the device (INV-LATCH-2). So where records may be on a device, a command that may make keys ready
+//! something is read from the device (INV-LATCH-2). Nor may it wait for a destination that a script holds whose further keys show
+//! while it runs: that may come to the ready key, and would meet what is promised. So where records may be on a device, and once
+//! there are scripts of this kind, a command that may make keys ready
 //! secures what serving will need before its first change. Together with its own keys it latches the destinations of the waiters
 //! that it will serve, the destinations of the waiters of these destinations, and so on; and it asks for those that are not in
 //! memory. A wait never begins for a key that is latched, so the waiters found under the latches are all.
@@ -51,7 +53,23 @@ impl Keyspace {
     }
 }
 
+impl Accessor {
+    /// Whether what serving waiters takes is secured before a command makes a key ready.
+    #[inline]
+    pub(crate) fn secures_waiters(&mut self) -> bool {
+        self.cold().is_possible() | self.meets_growing
+    }
+}
+
 impl WaiterQueues<'_> {
+    /// Whether what serving them takes is asked for, and latched, before a command makes a key ready: it may be on a device, or
+    /// a unit of work that holds it may come to the ready key.
+    #[inline]
+    #[must_use]
+    pub fn are_secured(&mut self) -> bool {
+        self.accessor.secures_waiters()
+    }
+
     /// Notes what must be read from the device before the waiters of a key can be served. A look ahead: without latches.
     pub fn probe_for(&mut self, filled: Filled<'_>) {
         let needed = self.accessor.needed_to_serve(&[filled]);
@@ -148,7 +166,7 @@ impl KeyPlan<'_, '_> {
     /// # Errors
     /// When something has to be read from the device first; then the command must not have changed anything.
     pub(crate) fn secure_all_waiters<'k>(&mut self, keys: impl Iterator<Item = (u16, &'k [u8])>) -> Result<(), Missing> {
-        if !self.keys.accessor.cold().is_possible() || !self.keys.accessor.keyspace.has_waiters() {
+        if !self.keys.accessor.secures_waiters() || !self.keys.accessor.keyspace.has_waiters() {
             return Ok(());
         }
         let filled: Vec<Filled<'_>> = keys.map(|(db, key)| Filled { db, key, elements: usize::MAX }).collect();
@@ -160,7 +178,7 @@ impl KeyPlan<'_, '_> {
     /// # Errors
     /// When something has to be read from the device first; then the command must not have changed anything.
     pub fn secure_waiters(&mut self, filled: &[Filled<'_>]) -> Result<(), Missing> {
-        if !self.keys.accessor.cold().is_possible()
+        if !self.keys.accessor.secures_waiters()
             || !self.keys.accessor.keyspace.has_waiters()
             || self.keys.accessor.unit != Unit::Command
         {

@@ -31,6 +31,13 @@ impl KeyPlan<'_, '_> {
         self.keys.accessor.cold().is_possible()
     }
 
+    /// Whether what the waiters of its keys need is secured before a command changes anything.
+    #[inline]
+    #[must_use]
+    pub fn secures_waiters(&mut self) -> bool {
+        self.keys.accessor.secures_waiters()
+    }
+
     /// Whether the unit of work may look at a key, and change it, without another latch.
     #[must_use]
     pub fn holds(&mut self, key: Key<'_>) -> bool {

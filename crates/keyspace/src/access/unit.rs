@@ -1,14 +1,16 @@
 //! Units of work: several commands that everybody else sees as one step.
 //!
 //! A unit whose keys are known is *planned*: the buckets of all of its keys are latched together, shared or exclusive as each
-//! key needs it, before the first command runs, and released behind the last one. A unit that may touch any key (KEYS, FLUSHALL,
-//! SWAPDB inside a transaction) runs
-//! *alone*: all other workers are outside their batches meanwhile. Within a unit, readers and writers take and release no
-//! latches of a plan of their own, and databases keep their namespaces.
+//! key needs it, before the first command runs, and released behind the last one. One of a script whose keys show while it runs
+//! *grows*: each is latched before the first command that uses it, out of order, which one session at a time may do. A unit that
+//! may touch any key (KEYS, FLUSHALL, SWAPDB inside a transaction) runs *alone*: all other workers are outside their batches
+//! meanwhile. Within a unit, readers and writers take and release no latches of a plan of their own, and databases keep their
+//! namespaces.
 
 use crate::access::accessor::Unit;
 use crate::{Accessor, Key, Missing};
 use almandine_store::Need;
+use std::sync::atomic::Ordering;
 
 impl Accessor {
     /// The unit of work: several commands that all others see as one step.
@@ -50,6 +52,30 @@ impl UnitOfWork<'_> {
         self.accessor.unit = Unit::Planned;
     }
 
+    /// Begins a unit whose keys show while it runs, with none of them. False, and no unit, while another session has one, or
+    /// serves waiters by latches out of order. It is ended as one that has made keys ready.
+    #[must_use]
+    pub fn try_begin_growing(&mut self) -> bool {
+        debug_assert!(!self.accessor.in_unit(), "a unit has no other one in it");
+        debug_assert!(!self.accessor.cold().is_possible(), "INV-LATCH-2: a latch is never held across I/O");
+        if !self.accessor.meets_growing {
+            self.accessor.keyspace.waiters.meet_growing.store(true, Ordering::Relaxed);
+            self.accessor.meets_growing = true;
+        }
+        let begins = self.accessor.session.plan().try_begin_growing();
+        if begins {
+            self.accessor.unit = Unit::Growing;
+        }
+        begins
+    }
+
+    /// Latches a key that has shown.
+    pub fn grow(&mut self, db: u16, key: &[u8]) {
+        debug_assert_eq!(self.accessor.unit, Unit::Growing, "INV-LATCH-3: only the server latches out of order");
+        let hash = self.accessor.key(db, key).hash;
+        self.accessor.session.plan().grow(hash);
+    }
+
     /// Makes sure that a key of the unit is at hand, for what it is needed for. Call it for all of them before the first
     /// command, so that all are read together.
     ///
@@ -74,7 +100,7 @@ impl UnitOfWork<'_> {
     /// Begins a batch without waiting: false, and no batch, while another accessor is alone.
     #[inline]
     pub fn try_begin_batch(&mut self, now_ms: i64) -> bool {
-        self.accessor.published = self.accessor.keyspace.listeners.published();
+        self.accessor.look_around();
         self.accessor.session.plan().try_enter(now_ms)
     }
 
@@ -94,6 +120,13 @@ impl UnitOfWork<'_> {
         match std::mem::take(&mut self.accessor.unit) {
             Unit::Command => debug_assert!(false, "a unit ends once"),
             Unit::Planned => self.accessor.session.plan().unlock_all(),
+            Unit::Growing => {
+                debug_assert!(
+                    cfg!(any(feature = "mutants", loom)),
+                    "INV-LATCH-3: the server serves what it was given before it ends"
+                );
+                self.accessor.session.plan().unlock_all();
+            }
             Unit::Alone => self.accessor.session.plan().end_alone(),
         }
         self.accessor.namespaces.clear();

@@ -345,12 +345,15 @@ pub(crate) struct Waiters {
     pub(crate) told: Mutex<Told>,
     /// Whether there are waiters. A thread under the latch of a key sees true if that key has any.
     pub(crate) any: AtomicBool,
+    /// Whether a unit of work has latched keys that showed while it ran.
+    pub(crate) meet_growing: AtomicBool,
 }
 
 impl Waiters {
     pub(crate) fn new() -> Self {
         let shards = (0..SHARDS).map(|_| Shard::default()).collect();
-        Self { shards, tickets: AtomicU64::new(0), told: Mutex::default(), any: AtomicBool::new(false) }
+        let (any, meet_growing) = Default::default();
+        Self { shards, tickets: AtomicU64::new(0), told: Mutex::default(), any, meet_growing }
     }
 
     fn shard(&self, hash: u64) -> &Shard {

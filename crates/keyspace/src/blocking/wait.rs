@@ -96,12 +96,12 @@ pub struct WaiterService<'a> {
 }
 
 impl WaiterService<'_> {
-    /// Whether the unit of work that has just ended has made keys ready that have waiters. Then its latches are still held, and
-    /// the waiters must be served before [`UnitOfWork::end`].
+    /// Whether the unit of work that has just ended has made keys ready that have waiters, or may have been given some. Then its
+    /// latches are still held, and the waiters must be served before [`UnitOfWork::end`].
     #[inline]
     #[must_use]
     pub fn has_ready(&mut self) -> bool {
-        !self.accessor.session.ready().is_empty()
+        self.accessor.unit == Unit::Growing || !self.accessor.session.ready().is_empty()
     }
 
     /// Begins a unit of work in which those of these keys that have waiters are ready, though it has not changed them: they were
@@ -123,6 +123,9 @@ impl WaiterService<'_> {
     pub fn begin(&mut self, ready: &mut VecDeque<ReadyKey>) {
         self.accessor.session.plan().close_unit();
         self.accessor.session.ready().move_to(ready);
+        if self.accessor.unit == Unit::Growing {
+            self.accessor.unit = Unit::Planned;
+        }
         if !self.accessor.in_unit() {
             // A verb that latches by itself has changed something.
             self.accessor.unit().plan();

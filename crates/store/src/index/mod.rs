@@ -234,20 +234,29 @@ impl Index {
         step!(GiveWay, self.is_out_of_order(), else false)
     }
 
-    /// Latches the bucket of `hash` for the session that serves waiters, which holds others in no order; unless `gives_up` says
-    /// so while another holder has to be waited for.
-    pub(crate) fn latch_out_of_order(&self, hash: u64, mut gives_up: impl FnMut() -> bool) -> Option<ExclusiveLatch<'_>> {
+    /// Latches the bucket of `hash` for the server, which holds others in no order; unless `gives_up` says so while another holder
+    /// has to be waited for.
+    pub(crate) fn latch_out_of_order(&self, hash: u64, gives_up: impl FnMut() -> bool) -> Option<ExclusiveLatch<'_>> {
+        // For a free one no session gives way, and what all sessions read is not written.
+        let at_once = self.latch_unless(hash, || true);
+        if at_once.is_some() {
+            return at_once;
+        }
         self.out_of_order.fetch_add(1, Ordering::SeqCst);
-        let latch = loop {
-            let number = Self::bucket_of(hash, self.len());
-            match ExclusiveLatch::take_unless(self.bucket(number), number, &mut gives_up) {
-                Some(latch) if Self::bucket_of(hash, self.len()) != number => drop(latch),
-                latch => break latch,
-            }
-        };
+        let latch = self.latch_unless(hash, gives_up);
         let waiting = self.out_of_order.fetch_sub(1, Ordering::SeqCst);
         debug_assert!(waiting > 0, "INV-LATCH-3: who waits out of order is counted meanwhile");
         latch
+    }
+
+    fn latch_unless(&self, hash: u64, mut gives_up: impl FnMut() -> bool) -> Option<ExclusiveLatch<'_>> {
+        loop {
+            let number = Self::bucket_of(hash, self.len());
+            match ExclusiveLatch::take_unless(self.bucket(number), number, &mut gives_up) {
+                Some(latch) if Self::bucket_of(hash, self.len()) != number => drop(latch),
+                latch => return latch,
+            }
+        }
     }
 
     /// Whether the server, which holds latches, waits for another one out of order.

@@ -5,6 +5,9 @@
 //! takes over what it was given while it waits for a latch, and before it ceases to be the server. Other sessions that hold
 //! latches and wait for more release them and begin anew while it waits ([`Index::latch_next`]). So it waits for no session that
 //! waits for it (INV-LATCH-3).
+//!
+//! A unit of work that writes and whose keys show while it runs is the server from before its first latch to its end, and latches
+//! each key when it comes to it. What it is given meanwhile it serves at its end. Another such unit waits for it without a latch.
 
 use crate::index::Index;
 use crate::record::key::ReadyKey;
@@ -50,7 +53,7 @@ impl LatchCoordinator {
     }
 }
 
-/// A session that serves waiters, with what it holds.
+/// A session that serves waiters, or whose plan grows, with what it holds.
 pub(in crate::session) struct Serving<'s> {
     pub(in crate::session) index: &'s Index,
     pub(in crate::session) latch_coordinator: &'s LatchCoordinator,
@@ -73,15 +76,35 @@ impl Serving<'_> {
         true
     }
 
+    /// Becomes the server before it holds anything. False while another session is.
+    pub(in crate::session) fn begin(&mut self) -> bool {
+        debug_assert!(self.held.is_empty() && !self.held.is_server, "INV-LATCH-2: who waits for the server holds nothing");
+        self.takes_place(&mut self.latch_coordinator.state())
+    }
+
+    /// Latches the bucket of a further key of its unit, as the server. `keys` gets what is given to it meanwhile, to be served at
+    /// the end of the unit.
+    pub(in crate::session) fn grow(&mut self, hash: u64, keys: &mut VecDeque<ReadyKey>) {
+        step!(LatchFurther, self.hold_another(hash, keys));
+        self.held.note_key(hash);
+    }
+
+    fn takes_place(&mut self, state: &mut CoordinatorState) -> bool {
+        debug_assert!(state.is_served || state.given.is_empty(), "INV-BLOCK-1: nothing is left at the state");
+        let is_free = step!(OneServer, !state.is_served, else true);
+        if is_free {
+            state.is_served = true;
+            self.held.is_server = true;
+        }
+        is_free
+    }
+
     /// Takes the place of the server, or gives what this session has to the present one.
     fn become_server(&mut self, keys: &mut VecDeque<ReadyKey>) -> bool {
         // What is held shared would stand in the way of itself.
         self.held.keep_exclusive(self.index, keys.iter().map(|ready| ready.hash));
         let mut state = self.latch_coordinator.state();
-        debug_assert!(state.is_served || state.given.is_empty(), "INV-BLOCK-1: nothing is left at the state");
-        if step!(OneServer, !state.is_served, else true) {
-            state.is_served = true;
-            self.held.is_server = true;
+        if self.takes_place(&mut state) {
             return true;
         }
         sometimes!("a session gives its ready keys to the server");

@@ -1,5 +1,5 @@
-//! Latches out of order under the model checker (INV-LATCH-3): sessions that serve waiters, beside others that latch several
-//! buckets, or resize.
+//! Latches out of order under the model checker (INV-LATCH-3): sessions that serve waiters, and units whose plans grow, beside
+//! others that latch several buckets, or resize.
 //!
 //! `RUSTFLAGS="--cfg loom" cargo test --release -p almandine-store --lib model`
 //!
@@ -13,7 +13,7 @@ use crate::index::{Index, Resize};
 use crate::record::key::ReadyKey;
 use crate::session::blocking::latch_coordinator::{LatchCoordinator, Serving};
 use crate::session::plan::held::{Held, Modes};
-use crate::sync::{AtomicU64, Ordering};
+use crate::sync::{AtomicU64, Backoff, Ordering};
 use almandine_base::mutants::{self, Mutant};
 use loom::thread;
 use std::collections::VecDeque;
@@ -62,8 +62,13 @@ impl World {
     fn hand_over(&self, ready: &[u64]) {
         let mut held = Held::new();
         held.take(&self.index, ready, Modes::All(true));
-        let key = |hash: &u64| ReadyKey { namespace: 0, key: hash.to_le_bytes().into(), hash: *hash };
-        let mut keys: VecDeque<ReadyKey> = ready.iter().map(key).collect();
+        self.serve_all(held, ready.iter().map(ready_key).collect());
+        let is_served = |hash: &u64| self.served[*hash as usize].load(Ordering::Relaxed) > 0;
+        assert!(ready.iter().all(is_served), "{UNSERVED}");
+    }
+
+    /// The end of a unit: what is ready is served under its latches, each by a command of its own.
+    fn serve_all(&self, mut held: Held, mut keys: VecDeque<ReadyKey>) {
         let mut serving = Serving { index: &self.index, latch_coordinator: &self.latch_coordinator, held: &mut held };
         'served: loop {
             while let Some(key) = keys.front().map(|ready| ready.hash) {
@@ -78,9 +83,26 @@ impl World {
                 break;
             }
         }
+        assert!(!held.is_server, "INV-LATCH-3: a unit that has ended is the server no more");
         held.release(&self.index);
-        let is_served = |hash: &u64| self.served[*hash as usize].load(Ordering::Relaxed) > 0;
-        assert!(ready.iter().all(is_served), "{UNSERVED}");
+    }
+
+    /// A script that moves something from each bucket to the next one of these, which shows only then.
+    fn grow(&self, buckets: &[u64]) {
+        let mut held = Held::new();
+        let mut keys = VecDeque::new();
+        let mut serving = Serving { index: &self.index, latch_coordinator: &self.latch_coordinator, held: &mut held };
+        let mut backoff = Backoff::new();
+        while !serving.begin() {
+            backoff.wait();
+        }
+        serving.grow(buckets[0], &mut keys);
+        for pair in buckets.windows(2) {
+            self.count(pair[0], 0);
+            serving.grow(pair[1], &mut keys);
+            self.count(pair[1], 1);
+        }
+        self.serve_all(held, keys);
     }
 
     /// A command that moves something between two keys.
@@ -98,6 +120,10 @@ impl World {
         assert_eq!(self.moved.each_ref().map(counts), expected, "{LOST}");
         assert!(!self.index.is_out_of_order(), "INV-LATCH-3: nobody waits out of order");
     }
+}
+
+fn ready_key(hash: &u64) -> ReadyKey {
+    ReadyKey { namespace: 0, key: hash.to_le_bytes().into(), hash: *hash }
 }
 
 type Session = fn(&World);
@@ -160,6 +186,48 @@ fn a_hand_over_beside_an_index_that_shrinks_serves_all() {
     explore(3, &[shrink, |world| world.hand_over(&[2])], [(0, 1), (0, 0), (1, 0)]);
 }
 
+/// Two scripts that come to each other's first bucket.
+const SCRIPTS: &[Session] = &[|world| world.grow(&[1, 0]), |world| world.grow(&[0, 1])];
+const BOTH_WAYS: [(u64, u64); BUCKETS] = [(1, 1), (1, 1), (0, 0)];
+/// A script that comes to what is promised to a waiter, whose command needs what the script has.
+const PROMISED: &[Session] = &[|world| world.grow(&[0, 2]), |world| world.hand_over(&[2])];
+const KEPT: [(u64, u64); BUCKETS] = [(1, 1), (0, 0), (1, 1)];
+/// A script beside a command of several keys, which it meets from behind.
+const GROWS_BESIDE_A_PLAN: &[Session] = &[|world| world.transfer(0, 1), |world| world.grow(&[1, 0])];
+
+#[test]
+fn two_scripts_whose_keys_cross_lose_nothing() {
+    explore(3, SCRIPTS, BOTH_WAYS);
+}
+
+#[test]
+fn a_script_beside_a_promise_serves_it() {
+    explore(3, PROMISED, KEPT);
+    // What is promised is in front of what the script has.
+    explore(3, &[|world| world.hand_over(&[0]), |world| world.grow(&[1, 0])], [(1, 1), (1, 1), (0, 0)]);
+    explore(2, &[|world| world.hand_over(&[0, 1]), |world| world.grow(&[2, 1])], [(1, 0), (1, 2), (1, 1)]);
+}
+
+#[test]
+fn a_script_beside_a_command_of_several_keys_loses_nothing() {
+    explore(3, GROWS_BESIDE_A_PLAN, BOTH_WAYS);
+    explore(3, &[|world| world.grow(&[1, 2, 0]), |world| world.transfer(0, 2)], [(1, 1), (1, 0), (1, 2)]);
+}
+
+#[test]
+fn two_scripts_beside_a_promise_serve_it() {
+    let sessions: &[Session] = &[|world| world.grow(&[0, 2]), |world| world.grow(&[2, 1]), |world| world.hand_over(&[1])];
+    explore(1, sessions, [(1, 0), (1, 1), (1, 2)]);
+}
+
+#[test]
+fn a_script_beside_an_index_that_shrinks_loses_nothing() {
+    fn shrink(world: &World) {
+        let _ = Resize::new().shrink(&world.index);
+    }
+    explore(3, &[shrink, |world| world.grow(&[2, 0])], [(0, 1), (0, 0), (1, 0)]);
+}
+
 /// The checker finds a mutant of a model by one of these reports.
 fn finds(mutant: Mutant, sessions: &'static [Session], expected: [(u64, u64); BUCKETS], reports: &[&str]) {
     mutants::choose(Some(mutant));
@@ -188,4 +256,25 @@ fn mutant_server_that_leaves_what_it_was_given() {
 #[test]
 fn mutant_giver_that_does_not_wait() {
     finds(Mutant::AwaitServer, CROSSING, CROSSED, &[UNSERVED, LOST]);
+}
+
+#[test]
+fn mutant_scripts_that_latch_out_of_order_together() {
+    finds(Mutant::OneServer, SCRIPTS, BOTH_WAYS, &[CIRCLE, HELD]);
+}
+
+#[test]
+fn mutant_command_that_gives_no_way_to_a_script() {
+    finds(Mutant::GiveWay, GROWS_BESIDE_A_PLAN, BOTH_WAYS, &[CIRCLE]);
+}
+
+#[test]
+fn mutant_script_that_leaves_what_it_was_given() {
+    finds(Mutant::TakeGiven, PROMISED, KEPT, &[CIRCLE, HELD, LOST, UNSERVED]);
+}
+
+#[test]
+fn mutant_script_without_the_latch_of_what_has_shown() {
+    let sessions: &[Session] = &[|world| world.transfer(1, 0), |world| world.grow(&[1, 0])];
+    finds(Mutant::LatchFurther, sessions, [(0, 2), (2, 0), (0, 0)], &[LOST]);
 }

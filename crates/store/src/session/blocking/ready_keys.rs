@@ -42,7 +42,7 @@ impl Session {
         !self.local.notes.ready.is_empty()
     }
 
-    fn serving(&mut self) -> Serving<'_> {
+    pub(in crate::session) fn serving(&mut self) -> Serving<'_> {
         let Self { store, local } = self;
         Serving { index: &store.index, latch_coordinator: &store.latch_coordinator, held: &mut local.held }
     }

@@ -194,6 +194,13 @@ impl Held {
         self.hashes.push(hash);
     }
 
+    /// The unit uses a key whose bucket may have been latched for another one.
+    pub(in crate::session) fn note_key(&mut self, hash: u64) {
+        if self.hashes.last() != Some(&hash) {
+            self.hashes.push(hash);
+        }
+    }
+
     /// Gives all latches away: the receiver of their buckets' numbers releases them.
     pub(in crate::session) fn give_away(&mut self) -> Vec<u64> {
         debug_assert!(

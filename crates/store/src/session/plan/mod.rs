@@ -11,6 +11,7 @@ use crate::index::{Index, Peek};
 use crate::session::batch::Session;
 use crate::session::plan::held::Modes;
 use crate::sync::Backoff;
+use std::collections::VecDeque;
 
 /// Keys whose cache lines are asked for together.
 const GROUP: usize = 16;
@@ -91,6 +92,23 @@ impl Plan<'_> {
         self.session.look_at_budget();
         self.session.local.held.take(&self.session.store.index, hashes, Modes::Each(exclusive));
         self.session.fetch_ahead(0);
+    }
+
+    /// Begins a plan that grows while the unit of work goes on, with no key: no latch of it waits in order behind the others. False
+    /// while another session has such a plan, or serves waiters by latches out of order. The end of it is
+    /// [`ReadyKeys::take_over`](crate::ReadyKeys::take_over).
+    #[must_use]
+    pub fn try_begin_growing(&mut self) -> bool {
+        debug_assert!(self.session.local.held.is_empty(), "INV-LATCH-3: one lock plan at a time");
+        self.session.look_at_budget();
+        self.session.serving().begin()
+    }
+
+    /// Latches the bucket of a further key, exclusively.
+    pub fn grow(&mut self, hash: u64) {
+        let mut given = VecDeque::new();
+        self.session.serving().grow(hash, &mut given);
+        self.session.local.notes.ready.extend(given);
     }
 
     /// Releases all latches.
