@@ -1,4 +1,4 @@
-//! `latency`: the tail at a share of saturation, quiet and while the key space grows.
+//! `latency`: the tail at a share of saturation, quiet, while the key space grows, and beside scripts.
 //!
 //! Every server is first saturated to learn its throughput, then loaded in open loop at a share of it. The second phase
 //! repeats that while one more connection adds as many new keys as there are, so that every hash index doubles at least once.
@@ -10,6 +10,8 @@ use std::time::Duration;
 use clap::Args;
 use serde_json::json;
 
+use super::scripts::beside::Beside;
+use super::scripts::load::Load as ScriptLoad;
 use super::servers::{LabOptions, Subject, describe};
 use almandine_bench::cli::options::{OutputOptions, ShapeOptions, seconds};
 use almandine_bench::load::{Arrivals, Filling, Load, Measurement, Pace, Preload, preload, run};
@@ -52,6 +54,12 @@ pub struct Latency {
     /// Also measure while the number of keys doubles.
     #[arg(long, num_args = 0..=1, default_value_t = true, default_missing_value = "true", action = clap::ArgAction::Set)]
     grow: bool,
+    /// Also measure while this script is called.
+    #[arg(long, value_enum)]
+    beside: Option<ScriptLoad>,
+    /// Calls of it per second.
+    #[arg(long, default_value_t = 2000.0)]
+    beside_rate: f64,
     /// Sleep between sends instead of polling.
     #[arg(long)]
     no_spin: bool,
@@ -73,7 +81,8 @@ impl Latency {
         let workload = Arc::new(Workload::new(Operation::mix(&self.operations)?, self.shape.shape()?)?);
         let machine = Machine::inspect();
         println!("{}", machine.line());
-        let phases: &[&str] = if self.grow { &["steady", "growing"] } else { &["steady"] };
+        let phases = [("steady", true), ("growing", self.grow), ("beside scripts", self.beside.is_some())];
+        let phases: Vec<&'static str> = phases.into_iter().filter(|(_, is_asked)| *is_asked).map(|(name, _)| name).collect();
         let candidates = self.lab.candidates()?;
         let mut rows: Vec<(String, f64, &str, Vec<Sample>)> = Vec::new();
         for repeat in 0..self.repeats {
@@ -82,7 +91,7 @@ impl Latency {
                 if repeat == 0 {
                     println!("{}", describe(std::slice::from_ref(&subject), &self.lab)?);
                 }
-                let (rate, samples) = self.measure(&subject, &workload, phases)?;
+                let (rate, samples) = self.measure(&subject, &workload, &phases)?;
                 for (phase, sample) in phases.iter().zip(samples) {
                     match rows.iter_mut().find(|row| row.0 == subject.name && row.2 == *phase) {
                         Some(row) => row.3.push(sample),
@@ -173,7 +182,15 @@ impl Latency {
         for phase in phases {
             let mut note = |p: almandine_bench::load::Progress| bar.show(p.share, &format!("{phase}, {:.0} ops/s", p.rate));
             let filling = if *phase == "growing" { Some(self.filling()?) } else { None };
+            let beside = match self.beside {
+                Some(load) if *phase == "beside scripts" => Some(Beside::begin(&subject.target, load, self.beside_rate)?),
+                _ => None,
+            };
             let measurement = run(&Load { filling, ..open.clone() }, &mut note)?;
+            if let Some(beside) = beside {
+                let calls = beside.end()?;
+                println!("{}: {:.0} calls of scripts per second beside", subject.name, calls as f64 / self.time);
+            }
             samples.push(Sample::new(&subject.name, &open, measurement));
         }
         bar.finish();

@@ -7,7 +7,7 @@ use almandine_bench::control::{Control, Reply, Target};
 
 /// A load.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(super) enum Load {
+pub(crate) enum Load {
     /// GET without a script, for comparison.
     Plain,
     /// EVALSHA of one GET.
@@ -24,6 +24,8 @@ pub(super) enum Load {
     Loop,
     /// Concatenation, patterns and formats.
     Strings,
+    /// A job for a queue: its key has an id that is taken first.
+    Job,
 }
 
 const GET: &str = "return redis.call('GET', KEYS[1])";
@@ -39,14 +41,32 @@ const STRINGS: &str = "local parts = {}\n\
     local n = 0\n\
     for i = 1, #text do if string.byte(text, i) == 101 then n = n + 1 end end\n\
     return string.format('%s %d %s', string.gsub(text, 'e', '3'), n, string.rep('-', 10))";
+/// As libraries of queues add a job: the options of the queue, the next id, the job, a line for its listeners, and its place.
+const JOB: &str = "local prefix = string.gsub(KEYS[1], 'key', 'queue', 1)\n\
+    local options = redis.call('HMGET', prefix .. ':meta', 'paused', 'limit', 'events')\n\
+    local id = redis.call('INCR', prefix .. ':id')\n\
+    local job = prefix .. ':' .. id\n\
+    if redis.call('EXISTS', job) == 1 then\n\
+    redis.call('XADD', prefix .. ':events', 'MAXLEN', '~', 1000, '*', 'event', 'duplicated', 'job', id)\n\
+    return id .. ''\n\
+    end\n\
+    redis.call('HSET', job, 'name', ARGV[1], 'data', ARGV[2], 'options', '{\"attempts\":3}',\n\
+    'time', ARGV[3], 'delay', 0, 'priority', 0)\n\
+    redis.call('EXPIRE', job, 10)\n\
+    redis.call('XADD', prefix .. ':events', 'MAXLEN', '~', 1000, '*', 'event', 'added', 'job', id, 'name', ARGV[1])\n\
+    local waiting = options[1] and prefix .. ':paused' or prefix .. ':wait'\n\
+    redis.call('LPUSH', waiting, id)\n\
+    redis.call('LTRIM', waiting, 0, 999)\n\
+    redis.call('XADD', prefix .. ':events', 'MAXLEN', '~', 1000, '*', 'event', 'waiting', 'job', id)\n\
+    return id .. ''";
 const LIBRARY: &str =
     "#!lua name=lab\nredis.register_function('lab_get', function(keys, args) return redis.call('GET', keys[1]) end)";
 /// The argument of the work on strings.
 const TEXT: &str = "the quick brown fox jumps over the lazy dog while seven sleepers keep their eyes on the evening";
 
 impl Load {
-    pub(super) const ALL: [Self; 8] =
-        [Self::Plain, Self::Evalsha, Self::Eval, Self::Fcall, Self::Limiter, Self::Unlock, Self::Loop, Self::Strings];
+    pub(super) const ALL: [Self; 9] =
+        [Self::Plain, Self::Evalsha, Self::Eval, Self::Fcall, Self::Limiter, Self::Unlock, Self::Loop, Self::Strings, Self::Job];
 
     pub(super) fn name(self) -> String {
         self.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
@@ -62,6 +82,7 @@ impl Load {
             Self::Unlock => "EVALSHA of GET and DEL",
             Self::Loop => "EVALSHA of 100 GETs in a loop",
             Self::Strings => "EVALSHA of work on strings",
+            Self::Job => "EVALSHA that adds a job to a queue",
         }
     }
 
@@ -70,7 +91,7 @@ impl Load {
         match self {
             Self::Plain | Self::Unlock => None,
             Self::Evalsha | Self::Eval | Self::Fcall | Self::Limiter => Some(0.4),
-            Self::Loop => Some(0.6),
+            Self::Loop | Self::Job => Some(0.6),
             Self::Strings => Some(1.3),
         }
     }
@@ -81,6 +102,7 @@ impl Load {
             Self::Unlock => UNLOCK,
             Self::Loop => LOOP,
             Self::Strings => STRINGS,
+            Self::Job => JOB,
             Self::Plain | Self::Evalsha | Self::Eval | Self::Fcall => GET,
         }
     }
@@ -109,6 +131,7 @@ impl Load {
                 Self::Limiter => &["60", "100"],
                 Self::Unlock => &["not this"],
                 Self::Strings => &[TEXT],
+                Self::Job => &["send", "{\"to\":\"somebody@example.org\",\"text\":\"hello\"}", "1700000000000"],
                 _ => &[],
             });
             let words: Vec<&[u8]> = words.iter().map(|word| word.as_bytes()).collect();

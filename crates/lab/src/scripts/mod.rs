@@ -2,7 +2,8 @@
 //!
 //! Each load is sent by connections on the load's core, in batches, a new one when the replies to the last one are there.
 
-mod load;
+pub(crate) mod beside;
+pub(crate) mod load;
 mod rig;
 
 use std::process::ExitCode;
