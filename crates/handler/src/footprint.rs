@@ -46,12 +46,9 @@ fn classify(program: &Program, table: &Table) -> Result<Footprint, Unseen> {
             }
         }
     }
-    // It is suspended where it comes to a key that is not known before.
-    if let Some(unseen) = grows.filter(|_| leaves || writes || program.code().mentions(b"log")) {
-        return Err(unseen);
-    }
+    leaves |= writes || program.code().mentions(b"log");
     // What runs for long is run again alone, if nothing of it was seen.
-    if let Some(line) = endless.filter(|_| leaves || program.code().mentions(b"log")) {
+    if let Some(line) = endless.filter(|_| leaves) {
         return Err(Unseen { line, what: "a loop or a recursion that may have no end, in a script that writes" });
     }
     constants.sort_unstable();
@@ -63,6 +60,7 @@ fn classify(program: &Program, table: &Table) -> Result<Footprint, Unseen> {
         built,
         writes,
         reads_once: reads_once && grows.is_none(),
+        leaves,
         endless: endless.is_some(),
         grows,
     })

@@ -74,9 +74,11 @@ pub enum Footprint {
         writes: bool,
         /// It reads one key once, and does nothing else with any.
         reads_once: bool,
-        /// It may have no end. It leaves nothing behind then, but its reply.
+        /// It may leave something behind beside its reply.
+        leaves: bool,
+        /// It may have no end. It leaves nothing behind then.
         endless: bool,
-        /// It reads further keys, for what stands in this line. It leaves nothing behind then, too.
+        /// It uses further keys, for what stands in this line.
         grows: Option<Unseen>,
     },
 }

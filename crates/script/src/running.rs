@@ -1,12 +1,15 @@
 //! Which scripts run for long: others may ask, and end one.
 
+use std::collections::BTreeMap;
+use std::ops::Bound;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, PoisonError};
 
+use almandine_base::steps;
 use almandine_io::sync::Mutex;
 
 /// How a script was called.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ProgramKind {
     /// By its text or its digits.
     Script,
@@ -25,27 +28,46 @@ pub struct Running {
     pub command: Vec<Vec<u8>>,
     /// When it began, in monotonic nanoseconds.
     pub start_ns: u64,
-    /// It has written: it is not killed any more.
-    pub wrote: AtomicBool,
-    /// It is to end.
-    pub killed: AtomicBool,
+    /// What distinguishes it from all others.
+    pub number: u64,
+    /// It has written: it is not killed any more. This and what follows changes under the lock of the table, where its place
+    /// depends on it.
+    wrote: AtomicBool,
+    /// It is to end: the number of the kill, which counts from 1.
+    killed: AtomicU64,
     /// No other client can be served meanwhile, and it has run for long.
-    pub holds_all: AtomicBool,
+    holds_all: AtomicBool,
 }
 
 impl Running {
-    /// A script that has not written.
-    #[must_use]
-    pub fn new(kind: ProgramKind, name: Vec<u8>, command: Vec<Vec<u8>>, start_ns: u64) -> Self {
-        let (wrote, killed, holds_all) = Default::default();
-        Self { kind, name, command, start_ns, wrote, killed, holds_all }
-    }
-
     /// Whether it is to end.
     #[must_use]
     pub fn is_killed(&self) -> bool {
-        self.killed.load(Relaxed)
+        self.killed.load(Relaxed) != 0
     }
+
+    /// Whether no other client can be served meanwhile, and it has run for long.
+    #[must_use]
+    pub fn holds_all(&self) -> bool {
+        self.holds_all.load(Relaxed)
+    }
+
+    fn rank(&self) -> Rank {
+        let (wrote, holds_all) = (self.wrote.load(Relaxed), self.holds_all());
+        Rank { kind: self.kind, wrote, killed: self.is_killed(), waits: !holds_all, start_ns: self.start_ns, number: self.number }
+    }
+}
+
+/// Which of several scripts is killed first: of a kind, of those that have not written, one that was not killed before, one that
+/// holds all others up, the one that began first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Rank {
+    kind: ProgramKind,
+    wrote: bool,
+    killed: bool,
+    waits: bool,
+    start_ns: u64,
+    number: u64,
 }
 
 /// Why a script was not killed.
@@ -63,11 +85,43 @@ pub enum KillRefused {
 /// word.
 #[derive(Debug, Default)]
 pub struct RunningScript {
-    long: Mutex<Vec<Arc<Running>>>,
+    long: Mutex<Long>,
     /// How many of them hold all others up.
     holding: AtomicUsize,
     /// How many have been killed.
     kills: AtomicU64,
+}
+
+#[derive(Debug, Default)]
+struct Long {
+    scripts: BTreeMap<Rank, Arc<Running>>,
+    /// Those that are to end, by the numbers of the kills.
+    killed: BTreeMap<u64, u64>,
+    /// The last number of a script.
+    last: u64,
+}
+
+impl Long {
+    /// The first script of each group of those that differ in nothing but when they began.
+    fn firsts(&self) -> impl Iterator<Item = &Arc<Running>> {
+        let mut next = self.scripts.first_key_value();
+        std::iter::from_fn(move || {
+            let (rank, running) = next?;
+            steps::take(1);
+            let behind = Rank { start_ns: u64::MAX, number: u64::MAX, ..*rank };
+            next = self.scripts.range((Bound::Excluded(behind), Bound::Unbounded)).next();
+            Some(running)
+        })
+    }
+
+    /// Changes what the place of a script depends on.
+    fn change(&mut self, running: &Running, change: impl FnOnce(&mut Self)) {
+        let known = self.scripts.remove(&running.rank());
+        change(self);
+        if let Some(known) = known {
+            self.scripts.insert(known.rank(), known);
+        }
+    }
 }
 
 impl RunningScript {
@@ -81,7 +135,7 @@ impl RunningScript {
     /// How the script was called that holds all others up.
     #[must_use]
     pub fn holder(&self) -> Option<ProgramKind> {
-        self.lock().iter().find(|running| running.holds_all.load(Relaxed)).map(|running| running.kind)
+        self.lock().firsts().find(|running| running.holds_all()).map(|running| running.kind)
     }
 
     /// How often a script was killed, ever.
@@ -91,42 +145,55 @@ impl RunningScript {
         self.kills.load(Relaxed)
     }
 
+    /// The numbers of the scripts that were killed behind the kill of this number and have not ended; with that of the last kill.
+    #[must_use]
+    pub fn killed_since(&self, kills: u64) -> (u64, Vec<u64>) {
+        let long = self.lock();
+        (self.kills(), long.killed.range(kills + 1..).map(|(_, number)| *number).collect())
+    }
+
     /// The script that has run for longest.
     #[must_use]
     pub fn longest(&self) -> Option<Arc<Running>> {
-        self.lock().iter().min_by_key(|running| running.start_ns).cloned()
+        self.lock().firsts().min_by_key(|running| running.start_ns).cloned()
     }
 
-    /// A script has run for long.
-    pub fn enter(&self, running: Arc<Running>) {
-        self.lock().push(running);
+    /// A script has run for long, and may have written.
+    pub fn enter(&self, of: (ProgramKind, Vec<u8>, Vec<Vec<u8>>), start_ns: u64, wrote: bool) -> Arc<Running> {
+        let (kind, name, command) = of;
+        let mut long = self.lock();
+        long.last += 1;
+        let (number, wrote, killed, holds_all) = (long.last, wrote.into(), AtomicU64::new(0), AtomicBool::new(false));
+        let running = Arc::new(Running { kind, name, command, start_ns, number, wrote, killed, holds_all });
+        long.scripts.insert(running.rank(), Arc::clone(&running));
+        running
     }
 
     /// A script that has entered holds all others up.
     pub fn hold_all(&self, running: &Running) {
-        let long = self.lock();
-        running.holds_all.store(true, Relaxed);
-        self.count(&long);
+        self.lock().change(running, |_| {
+            if !running.holds_all.swap(true, Relaxed) {
+                self.holding.fetch_add(1, Relaxed);
+            }
+        });
     }
 
     /// A script that has entered is about to write for the first time: it is not killed from now on. False when it was killed.
     #[must_use]
     pub fn may_write(&self, running: &Running) -> bool {
-        let _long = self.lock();
-        let may_write = !running.is_killed();
-        running.wrote.store(may_write, Relaxed);
-        may_write
+        let may_write = |running: &Running| !running.is_killed();
+        self.lock().change(running, |_| running.wrote.store(may_write(running), Relaxed));
+        may_write(running)
     }
 
     /// It has ended.
-    pub fn leave(&self, running: &Arc<Running>) {
+    pub fn leave(&self, running: &Running) {
         let mut long = self.lock();
-        long.retain(|other| !Arc::ptr_eq(other, running));
-        self.count(&long);
-    }
-
-    fn count(&self, long: &[Arc<Running>]) {
-        self.holding.store(long.iter().filter(|running| running.holds_all.load(Relaxed)).count(), Relaxed);
+        long.scripts.remove(&running.rank());
+        long.killed.remove(&running.killed.load(Relaxed));
+        if running.holds_all.swap(false, Relaxed) {
+            self.holding.fetch_sub(1, Relaxed);
+        }
     }
 
     /// Asks a script of a kind to end: the one that holds all others up, else the one that has run for longest. One that was asked
@@ -135,23 +202,24 @@ impl RunningScript {
     /// # Errors
     /// When there is none that may be ended.
     pub fn kill(&self, kind: ProgramKind) -> Result<(), KillRefused> {
-        let long = self.lock();
-        let of_kind = || long.iter().filter(|running| running.kind == kind);
-        let order = |running: &&Arc<Running>| (running.is_killed(), !running.holds_all.load(Relaxed), running.start_ns);
-        let may_end = of_kind().filter(|running| !running.wrote.load(Relaxed)).min_by_key(order);
-        let refusal = match may_end.or_else(|| of_kind().next()) {
-            Some(running) if !running.wrote.load(Relaxed) => {
-                running.killed.store(true, Relaxed);
-                self.kills.fetch_add(1, Relaxed);
-                return Ok(());
-            }
-            Some(_) => KillRefused::HasWritten,
-            None => long.first().map_or(KillRefused::NothingRuns, |other| KillRefused::OtherKind(other.kind)),
+        let mut long = self.lock();
+        let Some(running) = long.firsts().find(|running| running.kind == kind).cloned() else {
+            return Err(long.firsts().next().map_or(KillRefused::NothingRuns, |other| KillRefused::OtherKind(other.kind)));
         };
-        Err(refusal)
+        if running.wrote.load(Relaxed) {
+            return Err(KillRefused::HasWritten);
+        }
+        if !running.is_killed() {
+            long.change(&running, |long| {
+                let number = self.kills.fetch_add(1, Relaxed) + 1;
+                running.killed.store(number, Relaxed);
+                long.killed.insert(number, running.number);
+            });
+        }
+        Ok(())
     }
 
-    fn lock(&self) -> almandine_io::sync::MutexGuard<'_, Vec<Arc<Running>>> {
+    fn lock(&self) -> almandine_io::sync::MutexGuard<'_, Long> {
         self.long.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -160,18 +228,17 @@ impl RunningScript {
 mod tests {
     use super::*;
 
-    fn running(kind: ProgramKind, start_ns: u64) -> Arc<Running> {
-        Arc::new(Running::new(kind, Vec::new(), Vec::new(), start_ns))
+    fn enter(table: &RunningScript, kind: ProgramKind, start_ns: u64) -> Arc<Running> {
+        table.enter((kind, Vec::new(), Vec::new()), start_ns, false)
     }
 
     #[test]
     fn only_what_runs_and_has_not_written_is_killed() {
         let table = RunningScript::default();
         assert_eq!(table.kill(ProgramKind::Script), Err(KillRefused::NothingRuns));
-        let (first, second) = (running(ProgramKind::Script, 2), running(ProgramKind::Function, 1));
-        table.enter(Arc::clone(&first));
+        let first = enter(&table, ProgramKind::Script, 2);
         assert_eq!(table.kill(ProgramKind::Function), Err(KillRefused::OtherKind(ProgramKind::Script)));
-        table.enter(Arc::clone(&second));
+        let second = enter(&table, ProgramKind::Function, 1);
         assert!(Arc::ptr_eq(&table.longest().unwrap(), &second) && !table.is_busy());
         table.hold_all(&second);
         assert!(table.is_busy() && table.holder() == Some(ProgramKind::Function));
@@ -179,9 +246,48 @@ mod tests {
         assert_eq!(table.kill(ProgramKind::Function), Err(KillRefused::HasWritten));
         assert_eq!(table.kill(ProgramKind::Script), Ok(()));
         assert!(first.is_killed() && !second.is_killed());
+        assert_eq!(table.killed_since(0), (1, vec![first.number]));
+        assert_eq!(table.killed_since(1), (1, vec![]));
         assert!(!table.may_write(&first), "what is killed does not write any more");
+        assert_eq!(table.kill(ProgramKind::Script), Ok(()), "it has not ended yet");
         table.leave(&first);
         table.leave(&second);
+        assert_eq!(table.killed_since(0), (1, vec![]));
         assert!(!table.is_busy() && table.longest().is_none());
+    }
+
+    #[test]
+    fn the_order_of_kills_is_kept() {
+        let table = RunningScript::default();
+        let [third, first, second] = [3, 1, 2].map(|start_ns| enter(&table, ProgramKind::Script, start_ns));
+        table.hold_all(&third);
+        for expected in [&third, &first, &second] {
+            assert!(!expected.is_killed());
+            assert_eq!(table.kill(ProgramKind::Script), Ok(()));
+            assert!(expected.is_killed());
+        }
+    }
+
+    /// Steps that it takes to kill and end scripts, one after the other.
+    fn steps_of(count: u64) -> u64 {
+        let table = RunningScript::default();
+        let scripts: Vec<_> = (0..count).map(|start_ns| enter(&table, ProgramKind::Script, start_ns)).collect();
+        let before = steps::taken();
+        let mut kills = 0;
+        for running in &scripts {
+            assert_eq!(table.kill(ProgramKind::Script), Ok(()));
+            let killed;
+            (kills, killed) = table.killed_since(kills);
+            assert_eq!(killed, [running.number]);
+            steps::take(killed.len());
+            let _ = (table.longest(), table.holder());
+            table.leave(running);
+        }
+        steps::taken() - before
+    }
+
+    #[test]
+    fn a_kill_costs_the_same_however_many_scripts_run() {
+        assert!(steps_of(2_000) <= 2 * steps_of(1_000) + 8);
     }
 }

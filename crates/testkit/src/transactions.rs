@@ -25,6 +25,24 @@ const COUNTERS: usize = 2;
 const SHARED_DBS: [usize; 2] = [4, 5];
 const SHARED_KEYS: usize = 4;
 
+/// Moves an amount between two accounts, the second of which its code does not show; and counts.
+const TRANSFER: &str = "redis.call('DECRBY', KEYS[1], ARGV[2])
+    redis.call('INCRBY', string.sub(ARGV[1] .. 'x', 1, -2), ARGV[2])
+    if ARGV[3] ~= '' then redis.call('INCR', string.sub(ARGV[3] .. 'x', 1, -2)) end return 1";
+/// The same, with what it reads first.
+const TRANSFER_LATE: &str = "local to = string.sub(ARGV[1] .. 'x', 1, -2)
+    local before, after = redis.call('GET', KEYS[1]), redis.call('GET', to)
+    if ARGV[3] ~= '' then redis.call('INCR', string.sub(ARGV[3] .. 'x', 1, -2)) end
+    redis.call('SET', KEYS[1], string.format('%d', before - ARGV[2]))
+    redis.call('SET', to, string.format('%d', after + ARGV[2])) return 1";
+/// Reads two keys, changes one, and compares the other one with what it was.
+const CHANGE: &str = "local first = redis.call('GET', KEYS[1])
+    local other = string.sub(ARGV[1] .. 'x', 1, -2)
+    local second = redis.call('GET', other)
+    redis.call('SET', KEYS[1], ARGV[2], 'PX', ARGV[3])
+    for i = 1, 50 do redis.call('EXISTS', 'none' .. i) end
+    return (other == KEYS[1] or redis.call('GET', other) == second) and redis.call('GET', KEYS[1]) == ARGV[2] and 1 or 0";
+
 /// How to load the server.
 #[derive(Clone, Copy, Debug)]
 pub struct Settings {
@@ -91,10 +109,12 @@ pub fn run<R: Runtime>(runtime: R, settings: Settings) -> io::Result<Report> {
         client.call(&["SET", &account_key(account), &BALANCE.to_string()])?;
     }
     let end_ns = runtime.now_ns() + settings.duration.as_nanos() as u64;
-    let kinds: [Work<R>; 8] = [
+    let kinds: [Work<R>; 10] = [
         Worker::transfer_planned,
         Worker::transfer_alone,
         Worker::transfer_watching,
+        Worker::transfer_by_script,
+        Worker::change_by_script,
         Worker::sum,
         Worker::sum_alone,
         Worker::count,
@@ -236,6 +256,36 @@ impl<R: Runtime> Worker<R> {
         let commands =
             [words(&["SET", &from, &(before - amount).to_string()]), words(&["SET", &to, &(after + amount).to_string()])];
         self.execute(&commands).map(drop)
+    }
+
+    /// By a script whose keys show while it runs; some write before, or count a key that others watch.
+    fn transfer_by_script(&mut self) -> io::Result<()> {
+        let (from, to, amount) = self.choose();
+        let counter = self.random.below(COUNTERS);
+        let key = format!("counter:{counter}");
+        let counts = self.random.chance(30);
+        let script = if self.random.chance(50) { TRANSFER } else { TRANSFER_LATE };
+        let reply = self.client.call(&["EVAL", script, "1", &from, &to, &amount, if counts { &key } else { "" }])?;
+        if reply.integer() != Some(1) {
+            self.report.breach(format!("a script that moves {amount} from {from} to {to} answered {reply}"));
+        }
+        self.report.executed += 1;
+        self.counted[counter] += i64::from(counts);
+        Ok(())
+    }
+
+    /// Changes keys that others watch by a script whose keys show while it runs, and reads them at its begin and at its end.
+    fn change_by_script(&mut self) -> io::Result<()> {
+        let db = self.random.pick(&SHARED_DBS).to_string();
+        self.client.call(&["SELECT", &db])?;
+        let keys: [String; 2] = std::array::from_fn(|_| format!("shared:{}", self.random.below(SHARED_KEYS)));
+        let (value, life_ms) = (self.random.bits().to_string(), self.random.between(1, 4).to_string());
+        let reply = self.client.call(&["EVAL", CHANGE, "1", &keys[0], &keys[1], &value, &life_ms])?;
+        self.report.compared += 1;
+        if reply.integer() != Some(1) {
+            self.report.breach(format!("a script found another value in {keys:?} of database {db} than before: {reply}"));
+        }
+        Ok(())
     }
 
     fn check_sum(&mut self, how: &str, balances: &[Value]) {

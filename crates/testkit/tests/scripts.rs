@@ -14,9 +14,12 @@ const MOVE_IN_LOOP: &str = "local function add(key, n) return redis.call('INCRBY
 /// The same, planned: its keys are built of what it is given.
 const MOVE_BUILT: &str = "local prefix = 'acc' redis.call('DECRBY', prefix .. ARGV[2], ARGV[1])
     return redis.call('INCRBY', prefix .. ARGV[3], ARGV[1])";
-/// The same, alone: its code does not say its keys.
-const MOVE_ALONE: &str =
+/// The same, with a plan that grows out of order: each key shows when it is used.
+const MOVE_GROWING: &str =
     "for i, sign in ipairs({-1, 1}) do redis.call('INCRBY', redis.call('ECHO', KEYS[i]), sign * ARGV[1]) end return 1";
+/// The same, alone: its code does not say its commands.
+const MOVE_ALONE: &str = "local command = redis.call('ECHO', 'INCRBY')
+    for i, sign in ipairs({-1, 1}) do redis.call(command, KEYS[i], sign * ARGV[1]) end return 1";
 /// What two accounts have, planned.
 const BOTH: &str = "return redis.call('GET', KEYS[1]) + redis.call('GET', KEYS[2])";
 /// What all accounts have, alone.
@@ -62,6 +65,7 @@ fn no_sum_ever_misses_what_is_on_its_way() {
                         0 => client.call(&["EVAL", MOVE, "2", &from, &to, &amount]),
                         1 => client.call(&["EVAL", MOVE_IN_LOOP, "2", &from, &to, &amount]),
                         2 if round % 8 == 0 => client.call(&["EVAL", MOVE_ALONE, "2", &from, &to, &amount]),
+                        2 if round % 8 == 2 => client.call(&["EVAL", MOVE_GROWING, "2", &from, &to, &amount]),
                         2 if round % 8 == 4 => {
                             client.call(&["EVAL", MOVE_BUILT, "0", &amount, &from["acc".len()..], &to["acc".len()..]])
                         }
@@ -157,6 +161,7 @@ fn scripts_that_say_their_keys_do_not_run_alone() {
         ("local n = 0 for i = 1, 1000 do n = n + redis.call('EXISTS', KEYS[1] .. i) end return n", 1),
         ("return redis.call('MGET', unpack(ARGV))", 0),
         ("for _, id in ipairs(ARGV) do redis.call('DEL', KEYS[1] .. id) end return redis.call('SET', ARGV[1] .. ':x', 1)", 0),
+        (MOVE_GROWING, 0),
         (MOVE_ALONE, 1),
     ] {
         let before = units_alone(&mut client);

@@ -70,7 +70,7 @@ impl Runner {
             }
             Stop::Unplanned if self.restart != Restart::No => {
                 self.restart = Restart::Due;
-                script::write_left_plan(out, client.version);
+                script::caller::write_left_plan(out, client.version);
                 return Ok(());
             }
             Stop::Unplanned => &errors::transaction::UNPLANNED,

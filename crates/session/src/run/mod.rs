@@ -4,7 +4,6 @@ pub(crate) mod batch;
 pub(crate) mod events;
 pub(crate) mod execute;
 pub(crate) mod outcome;
-pub(crate) mod rotation;
 pub(crate) mod runner;
 pub(crate) mod script;
 pub(crate) mod seen;

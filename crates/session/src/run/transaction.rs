@@ -247,7 +247,7 @@ impl Worker {
         if accessor.keyspace().has_waiters() && !unit.alone {
             let filled = unit.filled(context);
             step!(HoldForWaiters, accessor.waiters().hold_for(&filled));
-            if accessor.cold().is_possible() {
+            if accessor.waiters().are_secured() {
                 required = accessor.waiters().secure_for_unit(&filled);
             }
         }

@@ -69,18 +69,21 @@ pub(crate) struct Before {
 }
 
 /// The keys of a script whose plan grows.
-#[derive(Default)]
 pub(crate) struct Growth {
     /// Those of the plan, and those that its next command wants.
     pub(crate) known: HashSet<Box<[u8]>>,
     /// The latter.
     pub(crate) wanted: Vec<Box<[u8]>>,
+    /// The script keeps what it has latched when it comes to another key. Else it releases all, and goes on with that one, too.
+    pub(crate) keeps: bool,
+    /// Those that were latched since the script began, or was suspended last.
+    pub(crate) added: Vec<Box<[u8]>>,
 }
 
 impl Growth {
     /// One with the keys that are known before.
-    pub(crate) fn new(known: impl Iterator<Item = Box<[u8]>>) -> Box<Self> {
-        Box::new(Self { known: known.collect(), wanted: Vec::new() })
+    pub(crate) fn new(known: impl Iterator<Item = Box<[u8]>>, keeps: bool) -> Box<Self> {
+        Box::new(Self { known: known.collect(), wanted: Vec::new(), keeps, added: Vec::new() })
     }
 
     /// A command reads a key.
@@ -124,6 +127,11 @@ impl ScriptRun {
     /// Whether its next command needs keys outside of its plan.
     pub(crate) fn wants_keys(&self) -> bool {
         self.growth.as_ref().is_some_and(|growth| !growth.wanted.is_empty())
+    }
+
+    /// Whether it keeps what it has latched when it comes to another key.
+    pub(crate) fn keeps_latches(&self) -> bool {
+        self.growth.as_ref().is_some_and(|growth| growth.keeps)
     }
 
     /// Whether another client has ended it.

@@ -110,7 +110,7 @@ pub(crate) fn need_of(access: Access) -> Need {
 /// missing behind one that it has counted or changed.
 #[inline]
 pub(crate) fn require<'c, K: KeyAccess<'c>>(dispatch: &Dispatch, call: &mut KeyCall<'c, K>) -> Outcome {
-    if call.keys.reader_mut().plan().has_cold() && call.client.blocking.serving.is_none() {
+    if call.keys.reader_mut().plan().secures_waiters() && call.client.blocking.serving.is_none() {
         require_cold(dispatch, call)
     } else {
         Ok(())
@@ -126,6 +126,9 @@ fn require_cold<'c, K: KeyAccess<'c>>(dispatch: &Dispatch, call: &mut KeyCall<'c
     let keys = || shape.keys(args.len(), |argument| args.at(argument));
     let has_waiters = call.context.instance.keyspace.has_waiters();
     let reader = call.keys.reader_mut();
+    if !has_waiters && !reader.plan().has_cold() {
+        return Ok(());
+    }
     let mut outcome = Ok(());
     if has_waiters && !reader.plan().in_unit() {
         let db = reader.db();

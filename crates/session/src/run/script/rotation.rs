@@ -18,7 +18,7 @@ use almandine_script::{Engine, Footprint, Program, RunEnd, Running};
 
 use crate::observe::{monitor, running};
 use crate::run::runner::Runner;
-use crate::run::script::{TOLD, planned_keys};
+use crate::run::script::begin::{TOLD, planned_keys};
 use crate::run::transaction::is_broken;
 use crate::state::connection::Connection;
 use crate::state::script_run::{Rest, Restart, ScriptRun, Suspended};
@@ -30,8 +30,9 @@ const TURN_NS: u64 = 1_000_000;
 const LINES_MAX: usize = 64 << 10;
 /// Connections with scripts that have not begun which get another chance in one round.
 const RESUMED_MAX: usize = 64;
-/// Keys of a script that reads keys which are not known before, beyond which it runs alone.
-const KEYS_MAX: usize = 200;
+/// Keys of a script that reads keys which are not known before, beyond which it runs alone; of one that may write them, beyond
+/// which it is not suspended.
+pub(crate) const KEYS_MAX: usize = 200;
 /// A script that begins anew so often runs alone.
 const TIMES_ALONE: u32 = u32::MAX;
 
@@ -44,6 +45,8 @@ pub(crate) enum Lost {
     Cold,
     /// It begins anew, alone.
     Alone,
+    /// Another unit latches keys that show while it runs: it goes on when that has ended.
+    Waits,
 }
 
 impl Runner {
@@ -55,7 +58,11 @@ impl Runner {
     }
 
     /// Releases what a planned script may use, which is watched from now on.
-    pub(crate) fn release(&mut self, db: u16, rest: &mut Rest) {
+    pub(crate) fn release(&mut self, run: &mut ScriptRun, rest: &mut Rest) {
+        let db = run.before.db;
+        if let Some(growth) = &mut run.growth {
+            rest.more.append(&mut growth.added);
+        }
         for key in rest.more.drain(..) {
             let watcher = Arc::clone(&rest.watching.watcher);
             let mut watching = self.accessor.watching();
@@ -65,7 +72,7 @@ impl Runner {
                 Err(_) => rest.is_lost = true,
             }
         }
-        self.accessor.unit().end();
+        self.end_unit();
     }
 
     /// Latches the keys of a script again, and those that it wants.
@@ -115,7 +122,7 @@ impl Runner {
         self.end_script(&mut run, client);
         match lost {
             Lost::Cold => Err(Stop::Cold),
-            Lost::Changed => Err(Stop::Suspended),
+            Lost::Changed | Lost::Waits => Err(Stop::Suspended),
             Lost::Alone => Ok(Restart::Due),
         }
     }
@@ -133,10 +140,8 @@ impl Runner {
     pub(crate) fn make_known(&self, run: &mut ScriptRun, program: &Program, called: Option<Args<'_>>) -> Arc<Running> {
         let known = run.running.get_or_insert_with(|| {
             let command = called.map(|args| args.iter().map(<[u8]>::to_vec).collect());
-            let running = Arc::new(Running::new(program.kind(), program.name(), command.unwrap_or_default(), run.start_ns));
-            running.wrote.store(run.wrote, std::sync::atomic::Ordering::Relaxed);
-            self.context.instance.scripts.running.enter(Arc::clone(&running));
-            running
+            let of = (program.kind(), program.name(), command.unwrap_or_default());
+            self.context.instance.scripts.running.enter(of, run.start_ns, run.wrote)
         });
         Arc::clone(known)
     }
@@ -176,14 +181,20 @@ impl Runner {
         }
         let watched = || rest.watching.keys.iter().map(|watched| &*watched.key);
         let keys = || watched().chain(rest.more.iter().map(|key| &**key));
-        match self.begin_planned(run.before.db, keys, rest.writes) {
+        let begun = match run.keeps_latches() {
+            true if self.accessor.cold().is_possible() => return Err(Lost::Alone),
+            true => self.begin_growing(run.before.db, keys()),
+            false => self.begin_planned(run.before.db, keys, rest.writes),
+        };
+        match begun {
             Ok(()) => {}
+            Err(Stop::Suspended) => return Err(Lost::Waits),
             Err(Stop::Cold) => return Err(Lost::Cold),
             Err(_) => return Err(Lost::Alone),
         }
         if step!(CompareScript, is_broken(&mut self.accessor, &rest.watching), else false) {
             sometimes!("a key of a suspended script has changed");
-            self.accessor.unit().end();
+            self.end_unit();
             return Err(Lost::Changed);
         }
         Ok(())
@@ -205,7 +216,12 @@ impl Worker {
         for id in rotation.waiting.drain(..rotation.waiting.len().min(RESUMED_MAX)) {
             control.resume(id);
         }
-        if let Some(suspended) = rotation.next(self.runner.context.instance.scripts.running.kills()) {
+        let running = &self.runner.context.instance.scripts.running;
+        if running.kills() != rotation.kills {
+            let (kills, killed) = running.killed_since(rotation.kills);
+            rotation.note_killed(kills, killed);
+        }
+        if let Some(suspended) = rotation.next() {
             self.give_turn(suspended, control);
         }
     }
@@ -262,17 +278,21 @@ impl Runner {
             if end != RunEnd::Suspended {
                 break;
             }
-            self.release(run.before.db, rest);
+            self.release(run, rest);
             if !run.wants_keys() {
                 break;
             }
             latched = self.grow(run, rest);
         }
         if std::mem::take(&mut self.restart) == Restart::Due && latched.is_ok() {
-            self.accessor.unit().end();
+            self.end_unit();
             latched = Err(Lost::Alone);
         }
         run.slice.end(clock::monotonic_ns());
+        if latched == Err(Lost::Waits) {
+            self.accessor.end_batch();
+            return false;
+        }
         if latched.is_ok() && end == RunEnd::Suspended {
             self.accessor.end_batch();
             rest.lines.push_str(&std::mem::take(&mut self.monitor_lines));

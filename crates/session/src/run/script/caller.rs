@@ -1,0 +1,243 @@
+//! A script's way to the commands: what it may call, and when it is suspended between two of them.
+
+use std::sync::atomic::Ordering::Relaxed;
+
+use almandine_base::Output;
+use almandine_config::choices::BusyScope;
+use almandine_handler::{Client, CommandError, Dispatch, Flags, PlannedKey, errors, follow, rights, tracking};
+use almandine_io::clock;
+use almandine_resp::{Args, ProtocolVersion, Reply};
+use almandine_script::{Commands, Program, Verdict};
+
+use crate::run::runner::{Called, Runner, steps};
+use crate::run::script::rotation::KEYS_MAX;
+use crate::state::script_run::{Restart, Scope, ScriptRun};
+use crate::steps::plan::{Planned, declared_keys};
+use crate::steps::reply;
+
+/// Steps around a command that a script calls.
+const IN_SCRIPT: u8 = steps::MONITOR | steps::TRACK | steps::HOT_KEYS | steps::NOTIFY | steps::READ_AT_ONCE;
+/// Fast commands of a script between two looks at the clock.
+const CALLS: u32 = 64;
+
+/// The reply to a command of a script that runs again: no client reads it.
+pub(crate) fn write_left_plan(out: &mut Output, version: ProtocolVersion) {
+    Reply::new(out, version).error("ERR the script runs again");
+}
+
+/// A script's way to the commands.
+pub(super) struct Caller<'r> {
+    pub(super) runner: &'r mut Runner,
+    pub(super) client: &'r mut Client,
+    pub(super) run: &'r mut ScriptRun,
+    pub(super) program: &'r Program,
+    /// The call of the script, in its first slice.
+    pub(super) called: Option<Args<'r>>,
+    /// The first key of the call, as it was planned, when that is how it is used.
+    pub(super) key: PlannedKey,
+    pub(super) watched_bytes: usize,
+}
+
+impl Caller<'_> {
+    /// Why a command may not run.
+    fn refusal(&self, dispatch: &Dispatch, args: Args<'_>) -> Option<CommandError> {
+        let flags = dispatch.flags;
+        if !dispatch.accepts(args.len()) {
+            return Some(errors::script::ARITY);
+        }
+        let context = &self.runner.context;
+        let may_call_any = || context.instance.scripts.call_any.load(Relaxed) && !flags.any(Flags::RUNS_SCRIPT);
+        if flags.any(Flags::NO_SCRIPT) && !may_call_any() {
+            return Some(errors::script::NOT_ALLOWED);
+        }
+        if let Some(refused) = follow::refused(self.client, context.table, dispatch, args) {
+            return Some(errors::script::denied(&follow::deny(context, self.client, refused, self.runner.now_ms)));
+        }
+        if self.run.read_only && flags.any(Flags::MAY_WRITE) {
+            return Some(errors::script::READS_ONLY);
+        }
+        let persistence = &context.settings().persistence;
+        let stops = || persistence.stop_writes_unsaved && !persistence.save_points.is_empty();
+        if !self.run.wrote && flags.any(Flags::WRITES) && context.instance.persistence.is_unsaved() && stops() {
+            return Some(CommandError::Unsaved);
+        }
+        let may_fill = self.run.wrote || !self.run.over_limit || !self.run.checks_memory;
+        if !may_fill && flags.any(Flags::DENY_OOM) {
+            return Some(CommandError::OutOfMemory);
+        }
+        None
+    }
+
+    /// The key of a command, if it is the one that was planned.
+    #[inline]
+    fn planned_key(&self, dispatch: &Dispatch, args: Args<'_>) -> PlannedKey {
+        match self.called {
+            Some(called) if self.key.position != 0 && dispatch.key != 0 => {
+                let is_it = args.get(usize::from(dispatch.key)) == called.get(usize::from(self.key.position));
+                if is_it { PlannedKey { position: dispatch.key, ..self.key } } else { PlannedKey::default() }
+            }
+            _ => PlannedKey::default(),
+        }
+    }
+
+    /// A client that tracks hears of the keys that the call declares once the script has read anything, whichever it reads.
+    #[cold]
+    fn remember_declared(&mut self, dispatch: &Dispatch) {
+        let context = &self.runner.context;
+        if !context.table.row(dispatch.index).command.spec.traits.readonly {
+            return;
+        }
+        self.run.remembered = true;
+        let words: Vec<&[u8]> = match (&self.called, &self.run.running) {
+            (Some(called), _) => called.iter().collect(),
+            (None, Some(running)) => running.command.iter().map(Vec::as_slice).collect(),
+            (None, None) => return,
+        };
+        tracking::declared(self.client, &words, context);
+    }
+
+    /// Others hear of the script from now on, and may end it.
+    #[cold]
+    fn show(&mut self) {
+        let running = self.runner.make_known(self.run, self.program, self.called);
+        if self.run.scope != Scope::Planned {
+            self.runner.context.instance.scripts.running.hold_all(&running);
+        }
+    }
+
+    /// Whether the script may be suspended without anything that it holds: nothing of it was seen.
+    fn may_rest(&self) -> bool {
+        let run = &*self.run;
+        let is_watchable = !run.keeps_latches() || run.growth.as_ref().is_some_and(|growth| growth.known.len() <= KEYS_MAX);
+        let may_rest = run.scope == Scope::Planned && !run.seen && !self.runner.is_past && is_watchable;
+        may_rest && !self.program.code().mentions(b"log")
+    }
+
+    /// Whether the unit of the script has all keys of a command. Those that it has not are latched, or wanted.
+    fn has_keys(&mut self, dispatch: &Dispatch, args: Args<'_>) -> bool {
+        let Some(growth) = &mut self.run.growth else { return true };
+        declared_keys(&self.runner.context, dispatch, args).for_each(|key| growth.use_key(key));
+        if growth.keeps {
+            for key in growth.wanted.drain(..) {
+                self.runner.accessor.unit().grow(self.client.db, &key);
+                growth.added.push(key);
+            }
+        }
+        growth.wanted.is_empty()
+    }
+
+    /// Whether the script has run for `busy-reply-threshold`.
+    fn is_long(&self, now_ns: u64) -> bool {
+        let threshold_ms = self.runner.context.settings().process.busy_reply_threshold_ms;
+        threshold_ms != 0 && now_ns.saturating_sub(self.run.start_ns) / 1_000_000 >= threshold_ms
+    }
+
+    /// Whether the script is to be suspended, or to end, before its next command.
+    fn is_due(&mut self, dispatch: &Dispatch) -> bool {
+        let run = &mut *self.run;
+        run.slice.calls += if dispatch.flags.any(Flags::FAST) { 1 } else { CALLS / 4 };
+        if run.slice.calls <= CALLS {
+            return false;
+        }
+        run.slice.calls = 0;
+        let now_ns = clock::monotonic_ns();
+        run.is_killed() || run.slice.is_over(now_ns) && (run.scope == Scope::Alone && self.is_long(now_ns) || self.may_rest())
+    }
+}
+
+impl Commands for Caller<'_> {
+    fn call(&mut self, args: Args<'_>, version: ProtocolVersion, out: &mut Output) -> bool {
+        self.client.version = version;
+        out.set_whole(true);
+        if self.runner.restart == Restart::Due {
+            // The script catches what is not for it.
+            write_left_plan(out, version);
+            return true;
+        }
+        let table = self.runner.context.table;
+        let resolved = match self.runner.names.lookup(table, args.at(0)) {
+            Some(dispatch) if !dispatch.flags.any(Flags::CONTAINER) => Some(dispatch),
+            _ => table.resolve(args.at(0), args.get(1)),
+        };
+        let Some(dispatch) = resolved else {
+            let known = table.resolve_known(args.at(0), args.get(1)).filter(|known| known.flags.any(Flags::NO_SCRIPT));
+            let error = if known.is_some() { &errors::script::NOT_ALLOWED } else { &errors::script::UNKNOWN_COMMAND };
+            reply::error(&self.runner.context, self.client, out, error);
+            return true;
+        };
+        if self.is_due(dispatch) {
+            return false;
+        }
+        if let Some(refusal) = self.refusal(dispatch, args) {
+            self.run.seen |= !self.run.endless && self.run.growth.is_none();
+            self.runner.context.statistics().command(usize::from(dispatch.index)).rejected.add(1);
+            reply::error(&self.runner.context, self.client, out, &refusal);
+            return true;
+        }
+        if self.run.growth.is_some() && !self.has_keys(dispatch, args) {
+            return false;
+        }
+        if dispatch.flags.any(Flags::WRITES) && !self.run.wrote {
+            if let Some(running) = &self.run.running
+                && !self.runner.context.instance.scripts.running.may_write(running)
+            {
+                return false;
+            }
+            self.run.wrote = true;
+        }
+        if self.client.tracking.is_some() && !self.run.remembered && !dispatch.flags.any(Flags::MAY_WRITE) {
+            self.remember_declared(dispatch);
+        }
+        let planned = Planned { dispatch: Some(dispatch), key: self.planned_key(dispatch, args) };
+        let together = !self.runner.timing.exact && dispatch.flags.any(Flags::FAST);
+        let called = Called { dispatch, planned: &planned, number: 0, together, watched_bytes: self.watched_bytes };
+        self.runner.restart = if self.run.seen { Restart::No } else { Restart::Possible };
+        self.run.seen |= dispatch.flags.any(Flags::MAY_WRITE);
+        let ran = self.runner.run::<IN_SCRIPT>(self.client, out, called, || args);
+        debug_assert!(ran.is_ok(), "a command of a unit has a reply, if only an error");
+        true
+    }
+
+    fn permits(&mut self, args: Args<'_>) -> Option<bool> {
+        let table = self.runner.context.table;
+        let dispatch = table.resolve(args.at(0), args.get(1)).filter(|dispatch| dispatch.accepts(args.len()))?;
+        let access = &self.client.access;
+        Some(!access.is_restricted() || rights::permits(access, table, dispatch, args, self.client.db))
+    }
+
+    fn replied_error(&mut self, text: &[u8]) {
+        if self.runner.restart == Restart::Due {
+            return;
+        }
+        self.runner.context.statistics().error_replied(&String::from_utf8_lossy(text));
+    }
+
+    fn verdict(&mut self) -> Verdict {
+        if self.runner.restart == Restart::Due {
+            return Verdict::End;
+        }
+        let now_ns = clock::monotonic_ns();
+        self.run.slice.calls = 0;
+        if self.run.is_killed() {
+            return Verdict::End;
+        }
+        if self.run.wants_keys() {
+            return Verdict::Suspend;
+        }
+        let (is_over, is_long) = (self.run.slice.is_over(now_ns), self.is_long(now_ns));
+        let is_told = self.runner.context.settings().process.busy_reply_scope == BusyScope::Node;
+        if !(is_long && is_told) && (is_over || is_long) && self.may_rest() {
+            return if is_over { Verdict::Suspend } else { Verdict::GoOn };
+        }
+        if is_long && self.run.endless && !self.run.seen {
+            // It is suspended then, and may be killed, while all others hear of it.
+            self.runner.restart = Restart::Due;
+            return Verdict::End;
+        }
+        if is_long && self.run.running.as_ref().is_none_or(|running| self.run.scope != Scope::Planned && !running.holds_all()) {
+            self.show();
+            self.run.slice.begun_ns = 0;
+        }
+        if self.run.scope == Scope::Alone && is_long && self.run.slice.is_over(now_ns) { Verdict::Suspend } else { Verdict::GoOn }
+    }
+}
