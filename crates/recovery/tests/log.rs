@@ -15,7 +15,7 @@ use almandine_oplog::manifest::RingsEntry;
 use almandine_oplog::read::{LogEnd, read};
 use almandine_oplog::remains::Remains;
 use almandine_oplog::writer::{LogListener, LogProgress, LogState, LogWriter, SyncMode, WriterOptions};
-use almandine_recovery::redo::Redo;
+use almandine_recovery::redo::{LogLanes, Redo};
 
 const DATABASES: u16 = 3;
 const KEYS: u64 = 40;
@@ -56,20 +56,27 @@ struct Server {
 
 impl Server {
     fn start(folder: &Folder, mode: SyncMode) -> Self {
+        Self::start_with(folder, mode, 2)
+    }
+
+    /// Recovers by this number of lanes.
+    fn start_with(folder: &Folder, mode: SyncMode, lanes: usize) -> Self {
         let store = almandine_store::Options { background: false, ..Default::default() };
         let keyspace = Keyspace::open(Options { databases: DATABASES.into(), store, ..Options::default() }).unwrap();
         let mut accessor = keyspace.accessor().unwrap();
         let directory = Directory::take(&folder.0).unwrap();
         let manifest = directory.manifest().unwrap();
         let mut redo = Redo::new((0..DATABASES).map(|db| keyspace.log().contents(db)).collect());
+        let mut lanes = LogLanes::start(&mut accessor, lanes);
         let end: LogEnd = read(&folder.0, &manifest, 0, &mut |group| {
-            redo.group(&mut accessor, group).unwrap_or_else(|fault| panic!("{fault}"));
+            redo.group(&mut lanes, group).unwrap_or_else(|fault| panic!("{fault}"));
             Ok(())
         })
         .unwrap();
         assert_eq!(redo.done().units, end.units);
         let remains = Remains::find(&manifest, BOOT, &end).unwrap();
-        redo.left(&mut accessor, &remains.left, &end).unwrap();
+        redo.left(&mut lanes, &remains.left, &end).unwrap();
+        lanes.end().unwrap();
         let options = LogOptions { segment_bytes: 64 << 10, ..LogOptions::default() };
         let mut log = Appender::begin(directory, manifest, &end, &options, &remains.left, Box::new(|| {})).unwrap();
         remains.remove().unwrap();
@@ -183,7 +190,8 @@ fn what_was_done_is_there_in_the_next_run() {
         let folder = Folder::new(&format!("runs-{seed}"));
         let (mut model, mut random) = (Model::new(), seed);
         for run in 0..4 {
-            let mut server = Server::start(&folder, mode);
+            // As many lanes as runs before, and one in the first.
+            let mut server = Server::start_with(&folder, mode, run + 1);
             same(&server.found(), &model, &format!("{mode:?}, run {run}"));
             for _ in 0..600 {
                 server.act(&mut random, &mut model);
@@ -237,9 +245,9 @@ fn a_log_of_more_databases_is_refused() {
     let mut accessor = keyspace.accessor().unwrap();
     let directory = Directory::take(&folder.0).unwrap();
     let mut redo = Redo::new((0..2).map(|db| keyspace.log().contents(db)).collect());
-    let mut refused = None;
+    let (mut refused, mut lanes) = (None, LogLanes::start(&mut accessor, 2));
     read(&folder.0, &directory.manifest().unwrap(), 0, &mut |group| {
-        refused = redo.group(&mut accessor, group).err().or(refused.take());
+        refused = redo.group(&mut lanes, group).err().or(refused.take());
         Ok(())
     })
     .unwrap();

@@ -16,6 +16,7 @@ use almandine_io::sync::Mutex;
 use almandine_io::{clock, entropy};
 use almandine_keyspace::{Keyspace, Storage};
 use almandine_net::{Handle, Limits};
+use almandine_recovery::LANES_MAX;
 
 use crate::background::Control;
 use crate::listeners::Listeners;
@@ -356,8 +357,8 @@ fn keyspace_options(settings: &Settings, workers: usize, storage: Option<Storage
     // Of a bucket of 64 bytes seven entries are keys.
     let keys_expected = (engine.index_bytes as u64 / 64) * 7;
     let store = almandine_store::Options {
-        // Beside the workers: the store's own threads and a reserve for control work.
-        sessions_max: (workers + 4).min(STORE_THREADS_MAX),
+        // Beside the workers: what loads keys, and a reserve for control work.
+        sessions_max: (workers + workers.min(LANES_MAX) + 4).min(STORE_THREADS_MAX),
         keys_expected,
         seed: entropy::seed(),
         mutable_fraction: f64::from(engine.log_mutable_percent) / 100.0,

@@ -48,9 +48,8 @@ impl Writer<'_> {
     /// # Errors
     /// When the store is full, or the key must be read from the device first; then nothing has changed. When the key has another
     /// type than the effect, which is not the one that follows then.
-    pub fn replay(&mut self, key: &[u8], effect: &Effect<'_>) -> Result<(), Refusal> {
+    pub fn replay(&mut self, key: Key<'_>, effect: &Effect<'_>) -> Result<(), Refusal> {
         debug_assert_eq!(self.now_ms(), 0, "INV-EFFECT-1: replaying knows no time");
-        let key = self.key(key);
         match *effect {
             Effect::Set { kind, value, put } => self.replay_set(key, kind, value, put)?,
             Effect::Write { offset, bytes } => match self.modify(key)? {

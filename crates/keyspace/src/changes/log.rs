@@ -1,6 +1,6 @@
 //! The operation log of a keyspace, and doing its entries again.
 
-use crate::{Accessor, Keyspace, Refusal, Writer};
+use crate::{Accessor, Key, Keyspace, Refusal, Writer};
 use almandine_base::object::Types;
 use almandine_io::clock;
 use almandine_oplog::{Attributes, LogEntry, LogValue, Operation, Order, RingOptions, RingSource, Rings, entry};
@@ -89,11 +89,11 @@ impl KeyspaceLog<'_> {
 }
 
 impl Writer<'_> {
-    /// Does to a key what an entry of the operation log says, which is not one on a database. The batch has time 0.
+    /// Does to its key what an entry of the operation log says, which is not one on a database. The batch has time 0.
     ///
     /// # Errors
     /// As for [`Writer::replay`]; and when an image is damaged, or of a type that has none, as if the type were another one.
-    pub fn redo(&mut self, entry: &LogEntry<'_>) -> Result<(), Refusal> {
+    pub fn redo(&mut self, key: Key<'_>, entry: &LogEntry<'_>) -> Result<(), Refusal> {
         let shared;
         let effect = match entry.operation {
             Operation::Set { kind, value: LogValue::Bytes(bytes), attributes, .. } => {
@@ -112,7 +112,7 @@ impl Writer<'_> {
             Operation::Expire { kind, elements } => Effect::Expire { kind: Kind::of(kind), elements },
             Operation::Database(_) | Operation::Lost | Operation::Functions(_) => return Err(Refusal::WrongKind),
         };
-        self.replay(entry.key, &effect)
+        self.replay(key, &effect)
     }
 
     /// The object that an image shows; none if it is no whole one.

@@ -29,7 +29,8 @@ mod write;
 pub use dump::{Dump, dump};
 pub use format::{BaseFault, BaseHead};
 pub use load::{LoadedBase, load};
-pub use read::{BaseItem, BaseReader};
+pub(crate) use read::take_item;
+pub use read::{BaseItem, BaseReader, peek};
 pub use write::{BaseDatabase, BaseDatabases, BaseWriter};
 
 #[cfg(test)]

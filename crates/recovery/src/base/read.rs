@@ -2,6 +2,7 @@
 
 use std::io::Read;
 
+use almandine_io::file::File;
 use almandine_keyspace::{Kind, Put};
 
 use super::format::{
@@ -39,6 +40,15 @@ pub enum BaseItem<'b> {
     Library(&'b [u8]),
 }
 
+/// A block of a file.
+pub(super) struct BaseBlock<'b> {
+    pub(super) entries: &'b [u8],
+    /// Whether the entries are libraries of functions.
+    pub(super) has_libraries: bool,
+    /// What the numbers of all effects are above that redo does again.
+    pub(super) floor: u64,
+}
+
 /// Reads a file of a base.
 pub struct BaseReader<R> {
     input: R,
@@ -55,6 +65,8 @@ pub struct BaseReader<R> {
     keys: u64,
     databases: Option<BaseDatabases>,
     libraries: u64,
+    /// Where the block begins, and what is behind it.
+    place: (u64, u64),
 }
 
 impl<R: Read> BaseReader<R> {
@@ -82,6 +94,7 @@ impl<R: Read> BaseReader<R> {
             keys: 0,
             databases: None,
             libraries,
+            place: (0, HEAD_BYTES as u64),
         })
     }
 
@@ -105,16 +118,18 @@ impl<R: Read> BaseReader<R> {
         self.databases.as_ref()
     }
 
+    /// Where the last block begins that was read, or tried to be.
+    pub fn offset(&self) -> u64 {
+        self.place.0
+    }
+
     /// The next item; None: the file has ended as it should.
     ///
     /// # Errors
     /// When the file is damaged or cut off.
     pub fn read_item(&mut self) -> Result<Option<BaseItem<'_>>, BaseFault> {
-        while self.at == self.block.len() {
-            if self.databases.is_some() {
-                return Ok(None);
-            }
-            self.read_block()?;
+        if !self.fill()? {
+            return Ok(None);
         }
         let block = &self.block[self.at..];
         let mut rest = block;
@@ -125,13 +140,42 @@ impl<R: Read> BaseReader<R> {
         Ok(Some(item))
     }
 
-    fn read_block(&mut self) -> Result<(), BaseFault> {
+    /// The next block as a whole, or what is left of it; None: the file has ended as it should. [`BaseReader::count_keys`] is to be
+    /// called before the next one.
+    pub(super) fn read_block(&mut self) -> Result<Option<BaseBlock<'_>>, BaseFault> {
+        if !self.fill()? {
+            return Ok(None);
+        }
+        let entries = &self.block[self.at..];
+        self.at = self.block.len();
+        Ok(Some(BaseBlock { entries, has_libraries: self.has_libraries, floor: self.floor }))
+    }
+
+    /// The last block had this number of keys.
+    pub(super) fn count_keys(&mut self, keys: u64) {
+        self.keys += keys;
+    }
+
+    /// Reads a block if nothing is left of the one before. False when the file has ended.
+    fn fill(&mut self) -> Result<bool, BaseFault> {
+        while self.at == self.block.len() {
+            if self.databases.is_some() {
+                return Ok(false);
+            }
+            self.next_block()?;
+        }
+        Ok(true)
+    }
+
+    fn next_block(&mut self) -> Result<(), BaseFault> {
+        self.place.0 = self.place.1;
         let mut head = [0; BLOCK_HEAD_BYTES];
         self.input.read_exact(&mut head)?;
         let (summed, expected) = head.split_at(BLOCK_HEAD_BYTES - 4);
         let u32_at = |at: usize| head[at..].first_chunk().map_or(0, |chunk| u32::from_le_bytes(*chunk));
         let u64_at = |at: usize| head[at..].first_chunk().map_or(0, |chunk| u64::from_le_bytes(*chunk));
         let (len, keys) = (u32_at(0), u32_at(4));
+        self.place.1 += BLOCK_HEAD_BYTES as u64 + u64::from(len);
         self.block.clear();
         self.at = 0;
         // Memory is taken for bytes that are there, not for a length.
@@ -151,27 +195,62 @@ impl<R: Read> BaseReader<R> {
             }
             return if self.block.is_empty() { Err(BaseFault::Damaged) } else { Ok(()) };
         }
-        let (number, all) =
-            if self.format > 1 { self.block.split_at_checked(8).ok_or(BaseFault::Damaged)? } else { self.block.split_at(0) };
-        let number = number.first_chunk().map_or(0, |chunk| u64::from_le_bytes(*chunk));
-        let databases = all.chunks_exact(DATABASE_BYTES).map(|bytes| BaseDatabase {
-            db: u16::from_le_bytes([bytes[0], bytes[1]]),
-            contents: bytes[2..].first_chunk().map_or(0, |chunk| u64::from_le_bytes(*chunk)),
-            keys: bytes[10..].first_chunk().map_or(0, |chunk| u64::from_le_bytes(*chunk)),
-        });
-        let databases: Vec<BaseDatabase> = databases.collect();
+        let databases = parse_databases(&self.block, self.format).ok_or(BaseFault::Damaged)?;
         let more = self.input.read(&mut [0])?;
-        let is_whole = all.len() == databases.len() * DATABASE_BYTES;
-        if u64_at(8) != self.keys || u64_at(16) != databases.len() as u64 || more != 0 || !is_whole {
+        if u64_at(8) != self.keys || u64_at(16) != databases.all.len() as u64 || more != 0 {
             return Err(BaseFault::Damaged);
         }
         self.block.clear();
-        self.databases = Some(BaseDatabases { number, all: databases });
+        self.databases = Some(databases);
         Ok(())
     }
 }
 
-fn take_item<'b>(rest: &mut &'b [u8]) -> Option<BaseItem<'b>> {
+/// What a last block has.
+fn parse_databases(block: &[u8], format: u16) -> Option<BaseDatabases> {
+    let (number, all) = if format > 1 { block.split_at_checked(8)? } else { block.split_at(0) };
+    let number = number.first_chunk().map_or(0, |chunk| u64::from_le_bytes(*chunk));
+    let databases = all.chunks_exact(DATABASE_BYTES).map(|bytes| BaseDatabase {
+        db: u16::from_le_bytes([bytes[0], bytes[1]]),
+        contents: bytes[2..].first_chunk().map_or(0, |chunk| u64::from_le_bytes(*chunk)),
+        keys: bytes[10..].first_chunk().map_or(0, |chunk| u64::from_le_bytes(*chunk)),
+    });
+    let databases: Vec<BaseDatabase> = databases.collect();
+    (all.len() == databases.len() * DATABASE_BYTES).then_some(BaseDatabases { number, all: databases })
+}
+
+/// What a file says of itself, how long it is, and the databases that its last block seems to have. Its sum follows from all
+/// before, so that only reading the file shows whether it has these.
+///
+/// # Errors
+/// When it cannot be read, or is no base.
+pub fn peek(file: &File) -> Result<(BaseHead, u64, BaseDatabases), BaseFault> {
+    let mut bytes = [0; HEAD_BYTES];
+    file.read_exact_at(&mut bytes, 0)?;
+    let (head, format) = BaseHead::parse(&bytes)?;
+    let len = file.len()?;
+    let mut tail = vec![0; LAST_BLOCK_BYTES_MAX.min(usize::try_from(len).unwrap_or(usize::MAX))];
+    let from = len - tail.len() as u64;
+    file.read_exact_at(&mut tail, from)?;
+    let databases = (0..=DATABASES_MAX).find_map(|count| {
+        let bytes = count * DATABASE_BYTES + if format > 1 { 8 } else { 0 };
+        let (_, block) = tail.split_at_checked(tail.len().checked_sub(BLOCK_HEAD_BYTES + bytes)?)?;
+        let (head, entries) = block.split_at_checked(BLOCK_HEAD_BYTES)?;
+        let is_last = head[..4] == (bytes as u32).to_le_bytes()
+            && head[4..8] == LAST.to_le_bytes()
+            && head[16..24] == (count as u64).to_le_bytes();
+        if is_last { parse_databases(entries, format) } else { None }
+    });
+    Ok((head, len, databases.ok_or(BaseFault::Truncated)?))
+}
+
+/// More databases than this are not configured.
+const DATABASES_MAX: usize = 4096;
+/// Bytes that the last block of a file does not exceed.
+const LAST_BLOCK_BYTES_MAX: usize = BLOCK_HEAD_BYTES + 8 + DATABASES_MAX * DATABASE_BYTES;
+
+/// Takes a key or a part from the beginning of `rest`.
+pub(crate) fn take_item<'b>(rest: &mut &'b [u8]) -> Option<BaseItem<'b>> {
     let tag = *rest.split_off_first()?;
     if tag == PART {
         let last = *rest.split_off_first()?;
@@ -196,7 +275,8 @@ fn take_item<'b>(rest: &mut &'b [u8]) -> Option<BaseItem<'b>> {
     Some(BaseItem::Key { contents, number, key, kind, put, value: (!in_parts).then_some(value) })
 }
 
-fn take_bytes<'b>(rest: &mut &'b [u8]) -> Option<&'b [u8]> {
+/// Takes what stands behind its length from the beginning of `rest`.
+pub(super) fn take_bytes<'b>(rest: &mut &'b [u8]) -> Option<&'b [u8]> {
     let len = usize::try_from(take_number(rest)?).ok()?;
     rest.split_off(..len)
 }

@@ -9,6 +9,7 @@ use almandine_keyspace::types::hash::{HashLimits, Hashes};
 use almandine_keyspace::{Accessor, Body, DumpedKey, Dumping, Keyspace, Kind, Options, Put};
 
 use super::*;
+use crate::redo::LogLanes;
 use crate::save::{SaveError, SaveProgress};
 
 const HEAD: BaseHead = BaseHead { log: 0x0F0E, base: 7, lsn: 8192, seed: 0x5EED, part: 0, parts: 1 };
@@ -144,9 +145,10 @@ fn a_base_is_loaded() {
     let to = keyspace(2);
     let mut other = to.accessor().unwrap();
     let databases = BTreeMap::from([(contents, 5)]);
-    let mut told = 0;
-    let loaded = load(&file[..], HEAD, &mut other, &databases, |_, _, _| told += 1).unwrap();
-    assert_eq!((loaded.keys, told, to.dbsize(5)), (2002, 0, 2002), "no key has a number above the floor");
+    let mut lanes = LogLanes::start(&mut other, 3);
+    let loaded = load(&file[..], HEAD, &mut lanes, &databases).unwrap();
+    lanes.end().unwrap();
+    assert_eq!((loaded.keys, to.dbsize(5)), (2002, 2002));
     other.begin_batch(0);
     let mut reader = other.reader(5);
     for number in 0..2000usize {
@@ -166,11 +168,13 @@ fn a_base_is_loaded() {
     other.end_batch();
     // What is not the file that the manifest names is refused; so is one that ends within a value.
     let another = BaseHead { base: 8, ..HEAD };
-    assert!(matches!(load(&file[..], another, &mut other, &databases, |_, _, _| ()), Err(BaseFault::Another)));
+    let mut lanes = LogLanes::start(&mut other, 2);
+    assert!(matches!(load(&file[..], another, &mut lanes, &databases), Err(BaseFault::Another)));
     let cut = file.len() - 100_000;
-    assert!(matches!(load(&file[..cut], HEAD, &mut other, &databases, |_, _, _| ()), Err(BaseFault::Truncated)));
+    assert!(matches!(load(&file[..cut], HEAD, &mut lanes, &databases), Err(BaseFault::Truncated)));
     // Contents that no database has any more are left out.
-    let none = load(&file[..], HEAD, &mut other, &BTreeMap::new(), |_, _, _| ()).unwrap();
+    let none = load(&file[..], HEAD, &mut lanes, &BTreeMap::new()).unwrap();
+    lanes.end().unwrap();
     assert_eq!((none.keys, to.dbsize(0)), (2002, 0));
 }
 
@@ -202,7 +206,11 @@ fn a_base_is_a_file_in_parts() {
         assert_eq!(reader.passed(), (if head.part == 3 { 0 } else { end }, 9));
         let databases: BTreeMap<u64, u16> =
             reader.databases().unwrap().all.iter().map(|database| (database.contents, database.db)).collect();
-        let loaded = load(&file[..], head, &mut other, &databases, |_, _, _| ()).unwrap();
+        let mut lanes = LogLanes::start(&mut other, 2);
+        let loaded = load(&file[..], head, &mut lanes, &databases).unwrap();
+        lanes.end().unwrap();
+        let announced = peek(&almandine_io::files::open(&path).unwrap()).unwrap();
+        assert_eq!(announced, (head, file.len() as u64, loaded.databases));
         assert_eq!(loaded.libraries.1.len(), usize::from(head.part == 3), "the last part has the libraries");
     }
     assert_eq!((keys, to.dbsize(0), to.dbsize(1)), (3000, 1500, 1500));

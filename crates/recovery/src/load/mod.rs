@@ -4,6 +4,7 @@
 mod fault;
 mod function;
 mod input;
+mod lane;
 mod rdb;
 #[cfg(test)]
 mod tests;

@@ -1,22 +1,19 @@
-//! Loading a snapshot file.
+//! Loading a snapshot file: the calling thread reads its items, and lanes put the keys into the keyspace.
 
 use std::io::Read;
-use std::time::Duration;
 
-use almandine_io::{clock, thread};
-use almandine_keyspace::{Accessor, Missing, Put, Refusal, frequency};
+use almandine_keyspace::Accessor;
 use almandine_rdb::file::{Entry, FileReader, Item, ReadOptions};
-use almandine_rdb::value::{AnyValue, is_empty_collection};
 
 use super::fault::{LoadError, LoadFault};
 use super::function::library_name;
-use crate::put::{PutError, ValueLimits, put};
+use super::lane::{RdbJob, RdbLane};
+use crate::lanes::Lanes;
+use crate::put::ValueLimits;
 
-/// Keys, and bytes of the file, that are loaded in one batch.
+/// Keys, and bytes of the file, that are read between two looks around.
 const BATCH_KEYS: usize = 64;
 const BATCH_BYTES: u64 = 256 << 10;
-/// How long a loader waits for the device at a time.
-const STALL_STEP: Duration = Duration::from_millis(1);
 
 /// What becomes of a key that is there already.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,6 +35,8 @@ pub struct LoadOptions {
     pub existing: Existing,
     /// What is past its time is loaded, too: what follows the file may speak of it.
     pub keep_expired: bool,
+    /// How many threads load keys. With one it is the calling one, with the way to the keyspace that it has.
+    pub lanes: usize,
 }
 
 /// Keys of collections without elements that are named.
@@ -65,8 +64,17 @@ pub struct Loaded {
 }
 
 impl Loaded {
+    /// Takes up what another part of the file was.
+    fn add(&mut self, other: Self) {
+        self.keys += other.keys;
+        self.expired += other.expired;
+        self.empty += other.empty;
+        self.empty_keys.extend(other.empty_keys);
+        self.empty_keys.truncate(EMPTY_KEYS_MAX);
+    }
+
     /// A collection without elements is passed over.
-    fn pass_over(&mut self, key: &[u8]) {
+    pub(super) fn pass_over(&mut self, key: &[u8]) {
         self.empty += 1;
         if self.empty_keys.len() < EMPTY_KEYS_MAX {
             self.empty_keys.push(key.to_vec());
@@ -86,46 +94,36 @@ pub fn load<R: Read>(
 ) -> Result<Loaded, LoadError> {
     let mut reader = FileReader::open(input, options.read)?;
     let version = reader.version().number();
-    let mut loader = Loader { accessor, options, version, database: 0, loaded: Loaded::default() };
+    let databases = accessor.keyspace().databases();
+    let lanes = Lanes::start(accessor, options.lanes, || RdbLane::new(*options, version));
+    let next = (0..lanes.count()).map(|_| RdbJob::default()).collect();
+    let mut loader = Loader { lanes, next, databases, database: 0, keys: 0, loaded: Loaded::default() };
     loop {
-        loader.await_room(reader.offset())?;
-        if !proceed(reader.offset(), loader.loaded.keys) {
+        if !proceed(reader.offset(), loader.keys) {
             return Err(LoadError { offset: reader.offset(), fault: LoadFault::Stopped });
         }
-        loader.accessor.begin_batch(if options.keep_expired { 0 } else { clock::unix_ms() });
-        let more = loader.batch(&mut reader);
-        drop(loader.accessor.detach());
-        loader.accessor.end_batch();
-        if !more? {
-            proceed(reader.offset(), loader.loaded.keys);
-            return Ok(loader.loaded);
+        if !loader.batch(&mut reader)? {
+            let (keys, loaded) = loader.end()?;
+            proceed(reader.offset(), keys);
+            return Ok(loaded);
         }
     }
 }
 
-struct Loader<'l> {
-    accessor: &'l mut Accessor,
-    options: &'l LoadOptions,
-    version: u16,
+struct Loader<'a> {
+    lanes: Lanes<'a, RdbLane>,
+    /// Of each lane, what it is given next.
+    next: Vec<RdbJob>,
+    databases: usize,
     database: u16,
+    /// Keys that were read.
+    keys: u64,
+    /// What the file says beside keys.
     loaded: Loaded,
 }
 
 impl Loader<'_> {
-    /// Waits while the device is behind.
-    fn await_room(&self, offset: u64) -> Result<(), LoadError> {
-        let keyspace = self.accessor.keyspace();
-        while keyspace.is_stalled() {
-            thread::sleep(STALL_STEP);
-        }
-        // Without a device, what does not fit is evicted, or refused to clients behind the load, as in Redis.
-        if keyspace.figures().tier().is_some() && keyspace.over_limit() {
-            return Err(LoadError { offset, fault: LoadFault::StorageFull });
-        }
-        Ok(())
-    }
-
-    /// Loads some items. False behind the last one.
+    /// Reads some items. False behind the last one.
     fn batch<R: Read>(&mut self, reader: &mut FileReader<R>) -> Result<bool, LoadError> {
         let begin = reader.offset();
         for _ in 0..BATCH_KEYS {
@@ -134,35 +132,45 @@ impl Loader<'_> {
                 break;
             }
             let Some(item) = reader.read_item()? else { return Ok(false) };
-            self.item(item).map_err(|refused| match refused {
-                Refused::Value(error) => error,
-                Refused::Item(fault) => LoadError { offset, fault },
-            })?;
+            self.item(item, offset)?;
         }
         Ok(true)
     }
 
-    fn item(&mut self, item: Item<'_>) -> Result<(), Refused> {
+    fn item(&mut self, item: Item<'_>, offset: u64) -> Result<(), LoadError> {
         match item {
             Item::Aux { name, value } => self.note(&name, &value),
             Item::Database(number) => {
-                let databases = self.accessor.keyspace().databases();
+                let databases = self.databases;
                 let known = u16::try_from(number).ok().filter(|number| usize::from(*number) < databases);
-                self.database = known.ok_or(Refused::Item(LoadFault::Database { number, databases }))?;
+                self.database = known.ok_or(LoadError { offset, fault: LoadFault::Database { number, databases } })?;
             }
             // The index grows by itself.
             Item::Sizes { .. } | Item::SlotSizes { .. } | Item::SlotImport(_) => {}
             Item::Function(code) => {
                 if library_name(&code).is_none() {
-                    return Err(Refused::Item(LoadFault::Function));
+                    return Err(LoadError { offset, fault: LoadFault::Function });
                 }
                 self.loaded.functions.push(code.into_vec());
             }
             Item::ModuleAux(name) => self.loaded.modules.push(name),
-            Item::Entry(entry) => return self.entry(&entry),
+            Item::Entry(entry) => return self.entry(&entry, offset),
             Item::EmptyEntry(key) => self.loaded.pass_over(&key),
         }
         Ok(())
+    }
+
+    fn entry(&mut self, entry: &Entry<'_>, offset: u64) -> Result<(), LoadError> {
+        self.keys += 1;
+        let hash = self.lanes.accessor().key(self.database, &entry.key).hash;
+        let lane = self.lanes.of(hash);
+        self.next[lane].push(self.database, entry, offset);
+        if self.next[lane].is_large() {
+            // One such value is on its way, and no queue of them.
+            self.give(lane)?;
+            return self.lanes.settle();
+        }
+        if self.next[lane].is_full() { self.give(lane) } else { Ok(()) }
     }
 
     fn note(&mut self, name: &[u8], value: &[u8]) {
@@ -174,77 +182,17 @@ impl Loader<'_> {
         }
     }
 
-    fn entry(&mut self, entry: &Entry<'_>) -> Result<(), Refused> {
-        let expiry_ms = entry.metadata.expiry_ms;
-        if expiry_ms.is_some_and(|at_ms| at_ms <= self.accessor.reader(self.database).now_ms()) {
-            self.loaded.expired += 1;
-            return Ok(());
-        }
-        let mut body = entry.value;
-        let value = AnyValue::read(entry.value_type, self.version, &mut body);
-        if value.is_err() && is_empty_collection(entry.value_type, entry.value) {
-            self.loaded.pass_over(&entry.key);
-            return Ok(());
-        }
-        // What is larger than a record is not copied, so a value is read again when it must wait for the device.
-        let mut value = Some(value.map_err(|_| Refused::Value(entry.malformed().into()))?);
-        loop {
-            let taken = match value.take() {
-                Some(value) => value,
-                None => AnyValue::read(entry.value_type, self.version, &mut { entry.value })
-                    .map_err(|_| Refused::Value(entry.malformed().into()))?,
-            };
-            match self.put(entry, taken) {
-                Ok(Fate::Kept) => {
-                    self.loaded.keys += 1;
-                    return Ok(());
-                }
-                Ok(Fate::Expired) => {
-                    self.loaded.expired += 1;
-                    return Ok(());
-                }
-                Ok(Fate::Duplicate) => return Err(Refused::Item(LoadFault::Duplicate(entry.key.to_vec()))),
-                Err(PutError::Refused(Refusal::Missing(Missing::Cold))) => self.accessor.unit().fetch_missed(),
-                Err(PutError::Refused(Refusal::Missing(_))) => return Err(Refused::Item(LoadFault::Unreadable)),
-                Err(PutError::Refused(Refusal::Full | Refusal::WrongKind)) => {
-                    return Err(Refused::Item(LoadFault::Full(entry.key.to_vec())));
-                }
-                Err(PutError::Malformed) => return Err(Refused::Value(entry.malformed().into())),
-            }
-        }
+    fn give(&mut self, lane: usize) -> Result<(), LoadError> {
+        let job = std::mem::take(&mut self.next[lane]);
+        if job.is_empty() { Ok(()) } else { self.lanes.send(lane, job) }
     }
 
-    fn put(&mut self, entry: &Entry<'_>, value: AnyValue<'_>) -> Result<Fate, PutError> {
-        let mut keys = self.accessor.writer(self.database);
-        let key = keys.key(&entry.key);
-        if self.options.existing == Existing::Refuse && keys.exists(key)? {
-            return Ok(Fate::Duplicate);
+    /// How many keys were read, and what was loaded.
+    fn end(mut self) -> Result<(u64, Loaded), LoadError> {
+        (0..self.next.len()).try_for_each(|lane| self.give(lane))?;
+        for lane in self.lanes.end()? {
+            self.loaded.add(lane.loaded());
         }
-        let kept = put(&mut keys, key, value, Put { expiry_ms: entry.metadata.expiry_ms, ..Put::default() }, &self.options.limits)?;
-        // Whichever of them the eviction policy does not keep is left out, as in Redis.
-        if let Some(idle_s) = entry.metadata.idle_s.filter(|_| kept) {
-            keys.heat().set_idle_ms(key, i64::try_from(idle_s).unwrap_or(i64::MAX).saturating_mul(1000));
-        }
-        if let Some(of) = entry.metadata.frequency.filter(|_| kept) {
-            keys.heat().set_frequency(key, frequency::steps(of));
-        }
-        Ok(if kept { Fate::Kept } else { Fate::Expired })
+        Ok((self.keys, self.loaded))
     }
-}
-
-/// What became of a key.
-enum Fate {
-    Kept,
-    /// All of its elements were past their time.
-    Expired,
-    /// One of its name is there already, and is to stay.
-    Duplicate,
-}
-
-/// Why an item is not loaded.
-enum Refused {
-    /// The value is malformed, at its own offset.
-    Value(LoadError),
-    /// Something is wrong with the whole.
-    Item(LoadFault),
 }

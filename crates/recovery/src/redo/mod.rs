@@ -1,27 +1,28 @@
 //! Redo: the units of the log, done again on a keyspace that has its base, or on an empty one.
 //!
-//! Groups come in the order of the log. The units of a group are done in the order of their numbers, whatever rings they come
-//! from: that is the order in which they were done, as far as any of them could tell. Nothing is looked at but what entries
-//! say; what is past its time stays, until the server serves.
+//! Groups come in the order of the log. The units of a group are taken in the order of their numbers, whatever rings they come
+//! from: that is the order in which they were done, as far as any of them could tell. Entries on different keys commute, so each
+//! goes to the lane of its key ([`LogLanes`]), where the base's keys have gone before; what changes databases is done when all
+//! lanes have done what is before it. Nothing is looked at but what entries say; what is past its time stays, until the server
+//! serves.
 //!
 //! Entries name *contents*, never a database. Here is which database consists of which contents; an entry on contents that no
 //! database consists of any more has nothing to change.
 
-use std::collections::HashMap;
+mod lanes;
+
 use std::fmt;
 
 use almandine_base::step;
-use almandine_keyspace::{Accessor, Refusal};
+use almandine_keyspace::Refusal;
 use almandine_oplog::append::Leftover;
-use almandine_oplog::entry::{entries, parts};
+use almandine_oplog::entry::parts;
 use almandine_oplog::group::LogSlice;
 use almandine_oplog::read::{LogEnd, LogGroup};
 use almandine_oplog::{LogEntry, Operation, UnitHead, epoch_of};
 
-use crate::base::BaseDatabases;
-
-/// Entries of a batch.
-const ENTRIES_PER_BATCH: usize = 64;
+use crate::base::{BaseDatabases, LoadedBase};
+pub use lanes::{LaneFault, LogLanes};
 
 /// The contents of a database that the log does not know: no entry names them.
 const UNNAMED: u64 = u64::MAX;
@@ -35,13 +36,12 @@ pub struct Redo {
     last_contents: u64,
     /// The number of the last unit that is in `databases` already.
     mapped: u64,
-    /// Of keys that a base has: the number of the last unit that is in it. Empty behind the base's end.
-    based: HashMap<(u64, Box<[u8]>), u64>,
+    /// The contents that were looked for last, and the database that consists of them.
+    last_found: (u64, u16),
     /// The greatest epoch in which an edit may lack its key, because the base was being made.
     lacking_through: u64,
     /// The greatest epoch of a unit that was done.
     epoch: u64,
-    batch: usize,
     done: Redone,
     /// The libraries of functions with their version: all that there are.
     functions: (u64, Vec<Vec<u8>>),
@@ -52,9 +52,9 @@ pub struct Redo {
 pub struct Redone {
     /// Units.
     pub units: u64,
-    /// Entries that changed a key or a database.
+    /// Entries on keys and databases that there are; of those on keys, the base may have had some.
     pub entries: u64,
-    /// Entries that the base had, or whose contents are gone.
+    /// Entries whose contents are gone.
     pub passed_over: u64,
 }
 
@@ -103,10 +103,9 @@ impl Redo {
             databases,
             last_contents,
             mapped: 0,
-            based: HashMap::new(),
+            last_found: (UNNAMED, 0),
             lacking_through: 0,
             epoch: 0,
-            batch: 0,
             done: Redone::default(),
             functions: (0, Vec::new()),
         }
@@ -133,15 +132,11 @@ impl Redo {
         any
     }
 
-    /// The base has a key, with what was done to it by units up to a number. Of two copies of a key the greater number counts.
-    pub fn based(&mut self, contents: u64, key: &[u8], number: u64) {
-        let copied = self.based.entry((contents, key.into())).or_insert(number);
-        *copied = number.max(*copied);
-        self.last_contents = self.last_contents.max(contents);
-    }
-
-    /// The base was made in epochs up to this one.
-    pub fn complete_base(&mut self, through: u64) {
+    /// The base that was loaded was made in epochs up to this one.
+    pub fn complete_base(&mut self, loaded: LoadedBase, through: u64) {
+        self.last_contents = self.last_contents.max(loaded.last_contents);
+        let (version, texts) = loaded.libraries;
+        self.know_functions(version, texts);
         self.lacking_through = through;
     }
 
@@ -184,24 +179,25 @@ impl Redo {
         self.done
     }
 
-    /// Does the units of the next group again. Outside of a batch.
+    /// Does the units of the next group again. They are done when the lanes have settled.
     ///
     /// # Errors
-    /// When one cannot be done.
-    pub fn group(&mut self, accessor: &mut Accessor, group: &LogGroup<'_>) -> Result<(), RedoFault> {
-        self.cut(accessor, group.slices().filter_map(Result::ok))
+    /// When one cannot be done, or something before could not.
+    pub fn group(&mut self, lanes: &mut LogLanes<'_>, group: &LogGroup<'_>) -> Result<(), RedoFault> {
+        self.cut(lanes, group.slices().filter_map(Result::ok))
     }
 
-    /// Does the units again that rings have left and the log has not, which ends with `end`. Outside of a batch.
+    /// Does the units again that rings have left and the log has not, which ends with `end`. They are done when the lanes have
+    /// settled.
     ///
     /// # Errors
-    /// When one cannot be done.
-    pub fn left(&mut self, accessor: &mut Accessor, left: &[Leftover], end: &LogEnd) -> Result<(), RedoFault> {
-        self.cut(accessor, left.iter().map(|ring| LogSlice { run: ring.run, ring: ring.ring, units: ring.not_in_log(end) }))
+    /// When one cannot be done, or something before could not.
+    pub fn left(&mut self, lanes: &mut LogLanes<'_>, left: &[Leftover], end: &LogEnd) -> Result<(), RedoFault> {
+        self.cut(lanes, left.iter().map(|ring| LogSlice { run: ring.run, ring: ring.ring, units: ring.not_in_log(end) }))
     }
 
     /// Does the units of a cut again, in the order of their numbers.
-    fn cut<'u>(&mut self, accessor: &mut Accessor, slices: impl Iterator<Item = LogSlice<'u>>) -> Result<(), RedoFault> {
+    fn cut<'u>(&mut self, lanes: &mut LogLanes<'_>, slices: impl Iterator<Item = LogSlice<'u>>) -> Result<(), RedoFault> {
         let mut units: Vec<(u64, u64, u16, &[u8])> = Vec::new();
         for slice in slices {
             let mut rest = slice.units;
@@ -211,29 +207,30 @@ impl Redo {
             }
         }
         units.sort_unstable_by_key(|&(number, run, ring, _)| (number, run, ring));
-        accessor.begin_batch(0);
-        let done = units.into_iter().try_for_each(|(number, _, _, unit)| self.unit(accessor, number, unit));
-        accessor.end_batch();
-        self.batch = 0;
-        done
+        units.into_iter().try_for_each(|(number, _, _, unit)| self.unit(lanes, number, unit))
     }
 
-    fn unit(&mut self, accessor: &mut Accessor, number: u64, unit: &[u8]) -> Result<(), RedoFault> {
-        if epoch_of(number) > self.lacking_through && !self.based.is_empty() {
-            // The base has nothing of this unit or a later one.
-            self.based = HashMap::new();
-        }
-        for entry in entries(unit) {
-            let entry = entry.map_err(|_| RedoFault::Unknown { number })?;
+    fn unit(&mut self, lanes: &mut LogLanes<'_>, number: u64, unit: &[u8]) -> Result<(), RedoFault> {
+        let mut rest = unit;
+        while !rest.is_empty() {
+            let (entry, behind) = LogEntry::split(rest).ok_or(RedoFault::Unknown { number })?;
+            let bytes = &rest[..rest.len() - behind.len()];
+            rest = behind;
             let is_done = match entry.operation {
-                Operation::Database(db) => self.database(accessor, db, (entry.contents, number))?,
+                Operation::Database(db) => self.database(lanes, db, (entry.contents, number))?,
                 // Its key is not known: what it was is in no base and no entry behind this.
                 Operation::Lost => false,
                 Operation::Functions(texts) => {
                     let texts: Option<Vec<Vec<u8>>> = parts(texts).map(|text| text.map(<[u8]>::to_vec)).collect();
                     self.know_functions(entry.contents, texts.ok_or(RedoFault::Unknown { number })?)
                 }
-                _ => self.key(accessor, number, &entry)?,
+                _ => match self.database_of(entry.contents) {
+                    None => false,
+                    Some(db) => {
+                        lanes.entry((db, entry.key), bytes, (number, self.lacking_through))?;
+                        true
+                    }
+                },
             };
             *(if is_done { &mut self.done.entries } else { &mut self.done.passed_over }) += 1;
         }
@@ -243,7 +240,7 @@ impl Redo {
     }
 
     /// A database consists of other contents: of those of another database, which it gives its own, or of new ones.
-    fn database(&mut self, accessor: &mut Accessor, db: u16, (contents, number): (u64, u64)) -> Result<bool, RedoFault> {
+    fn database(&mut self, lanes: &mut LogLanes<'_>, db: u16, (contents, number): (u64, u64)) -> Result<bool, RedoFault> {
         let at = usize::from(db);
         let Some(&before) = self.databases.get(at) else { return Err(RedoFault::NoDatabase(db)) };
         self.last_contents = self.last_contents.max(contents);
@@ -251,6 +248,11 @@ impl Redo {
         if before == contents || number <= step!(SkipMapped, self.mapped, else 0) {
             return Ok(false);
         }
+        // What is on its way to a database goes to what that consists of now.
+        lanes.settle()?;
+        self.last_found = (UNNAMED, 0);
+        let accessor = lanes.accessor();
+        accessor.begin_batch(0);
         match self.databases.iter().position(|&other| other == contents) {
             Some(other) => {
                 self.databases.swap(at, other);
@@ -261,27 +263,23 @@ impl Redo {
                 accessor.flush(&[db]);
             }
         }
+        accessor.end_batch();
         Ok(true)
     }
 
-    fn key(&mut self, accessor: &mut Accessor, number: u64, entry: &LogEntry<'_>) -> Result<bool, RedoFault> {
-        self.last_contents = self.last_contents.max(entry.contents);
-        let Some(db) = self.databases.iter().position(|&contents| contents == entry.contents) else { return Ok(false) };
-        let copied = if self.based.is_empty() { None } else { self.based.get(&(entry.contents, entry.key.into())) };
-        if copied.is_some_and(|&copied| number <= copied) {
-            return Ok(false);
+    /// The database that consists of these contents.
+    fn database_of(&mut self, contents: u64) -> Option<u16> {
+        self.last_contents = self.last_contents.max(contents);
+        if self.last_found.0 != contents || contents == UNNAMED {
+            let db = self.databases.iter().position(|&of| of == contents)?;
+            self.last_found = (contents, u16::try_from(db).unwrap_or(u16::MAX));
         }
-        // Made before the base met it and gone by then: what it lacks goes with its removal.
-        let may_lack = copied.is_none() && epoch_of(number) <= self.lacking_through;
-        self.batch += 1;
-        if self.batch.is_multiple_of(ENTRIES_PER_BATCH) {
-            accessor.end_batch();
-            accessor.begin_batch(0);
-        }
-        match accessor.writer(u16::try_from(db).unwrap_or(u16::MAX)).redo(entry) {
-            Ok(()) => Ok(true),
-            Err(Refusal::WrongKind) if may_lack => Ok(false),
-            Err(refusal) => Err(RedoFault::Refused { number, key: entry.key.to_vec(), refusal }),
-        }
+        Some(self.last_found.1)
+    }
+}
+
+impl From<LaneFault> for RedoFault {
+    fn from(LaneFault { number, key, refusal }: LaneFault) -> Self {
+        refusal.map_or(Self::Unknown { number }, |refusal| Self::Refused { number, key, refusal })
     }
 }

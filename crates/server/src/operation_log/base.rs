@@ -12,9 +12,9 @@ use almandine_oplog::directory::{Directory, base_path};
 use almandine_oplog::fault::Fault;
 use almandine_oplog::last_of;
 use almandine_oplog::manifest::{BaseEntry, Manifest};
-use almandine_recovery::base::{BaseHead, BaseReader, Dump, dump, load};
+use almandine_recovery::base::{BaseFault, BaseHead, Dump, dump, load, peek};
 use almandine_recovery::load::FileInput;
-use almandine_recovery::redo::Redo;
+use almandine_recovery::redo::{LogLanes, Redo};
 use almandine_recovery::save::{SaveError, SaveProgress};
 
 use super::recover::session;
@@ -74,11 +74,11 @@ pub(super) fn renew(instance: &Instance, log: &RunningLog, progress: &SaveProgre
     Ok(bytes)
 }
 
-/// Loads the base that a manifest names, and begins redo behind it.
+/// Loads the base that a manifest names into what lanes lead to, and begins redo behind it.
 ///
 /// # Errors
 /// When it is damaged, or has another number of databases.
-pub(super) fn load_named(instance: &Instance, accessor: &mut Accessor, directory: &Path, manifest: &Manifest) -> io::Result<Redo> {
+pub(super) fn load_named(instance: &Instance, lanes: &mut LogLanes<'_>, directory: &Path, manifest: &Manifest) -> io::Result<Redo> {
     let Some(base) = manifest.base else {
         return Err(io::Error::other(format!("the log in {} has no base", directory.display())));
     };
@@ -87,23 +87,22 @@ pub(super) fn load_named(instance: &Instance, accessor: &mut Accessor, directory
     }
     let path = base_path(directory, base.number, 0);
     let failed = |error: &dyn std::fmt::Display| io::Error::other(format!("{} cannot be loaded: {error}", path.display()));
-    let open = || files::open(&path).map(FileInput::new).map_err(|error| failed(&error));
-    // Which databases there are is at its end; on the way there its sums are checked.
-    let mut reader = BaseReader::open(open()?).map_err(|error| failed(&error))?;
-    while reader.read_item().map_err(|error| failed(&error))?.is_some() {}
-    let mut databases = reader.databases().cloned().unwrap_or_default();
+    let file = files::open(&path).map_err(|error| failed(&error))?;
+    // Which databases there are is at its end. Whether that is true shows when all before is read.
+    let (head, bytes, announced) = peek(&file).map_err(|error| failed(&error))?;
+    let mut databases = announced.clone();
     databases.all.sort_unstable_by_key(|database| database.db);
     let (had, count) = (databases.all.len(), instance.keyspace.databases());
     let Some(further) = count.checked_sub(had) else {
         return Err(failed(&format!("it has {had} databases, and 'databases' is {count}: set it to {had}, or more")));
     };
     let contents: BTreeMap<u64, u16> = databases.all.iter().map(|database| (database.contents, database.db)).collect();
+    let expected = BaseHead { log: manifest.id, base: base.number, lsn: base.lsn, seed: head.seed, part: 0, parts: 1 };
+    let loaded = load(FileInput::new(file), expected, lanes, &contents);
+    let loaded = loaded.and_then(|loaded| if loaded.databases == announced { Ok(loaded) } else { Err(BaseFault::Damaged) });
+    let loaded = loaded.map_err(|error| failed(&error))?;
     let mut redo = Redo::of_base(&databases, further);
-    let head = BaseHead { log: manifest.id, base: base.number, lsn: base.lsn, seed: reader.head().seed, part: 0, parts: 1 };
-    let loaded = load(open()?, head, accessor, &contents, |contents, key, number| redo.based(contents, key, number));
-    let (version, texts) = loaded.map_err(|error| failed(&error))?.libraries;
-    redo.know_functions(version, texts);
-    redo.complete_base(base.epoch);
-    instance.persistence.log.set_base_bytes(file::open(&path, false).and_then(|file| file.len()).map_err(|error| failed(&error))?);
+    redo.complete_base(loaded, base.epoch);
+    instance.persistence.log.set_base_bytes(bytes);
     Ok(redo)
 }

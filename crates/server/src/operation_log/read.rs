@@ -7,10 +7,11 @@ use almandine_instance::Instance;
 use almandine_io::mapping;
 use almandine_oplog::directory::{Directory, read_manifest};
 use almandine_oplog::remains::Remains;
+use almandine_recovery::redo::{LogLanes, RedoFault};
 use almandine_script::RestorePolicy;
 
 use super::base;
-use super::recover::{redo_groups, session};
+use super::recover::{lanes, redo_groups, session};
 use crate::snapshots::load;
 
 /// How much of a log is read.
@@ -31,21 +32,23 @@ pub(crate) fn read_log(instance: &Instance, directory: &Path, extent: Extent) ->
     let manifest = read_manifest(directory).map_err(io::Error::other)?;
     let manifest = manifest.ok_or_else(|| io::Error::other(format!("there is no log in {}", directory.display())))?;
     let mut accessor = session(instance)?;
-    let mut redo = base::load_named(instance, &mut accessor, directory, &manifest)?;
+    let mut lanes = LogLanes::start(&mut accessor, lanes(instance));
+    let mut redo = base::load_named(instance, &mut lanes, directory, &manifest)?;
     let until = match extent {
         Extent::Whole => u64::MAX,
         Extent::Until(lsn) => lsn,
     };
-    let end = redo_groups(instance, &mut accessor, (directory, &manifest, until), &mut redo)?;
+    let end = redo_groups(instance, &mut lanes, (directory, &manifest, until), &mut redo)?;
     let mut notes = Vec::new();
     if let (Extent::Whole, Some(end)) = (extent, end) {
         let remains = Remains::find(&manifest, mapping::boot_id()?, &end).map_err(io::Error::other)?;
-        redo.left(&mut accessor, &remains.left, &end).map_err(io::Error::other)?;
+        redo.left(&mut lanes, &remains.left, &end).map_err(io::Error::other)?;
         notes.extend(remains.aside);
         if let Some((at, bytes)) = end.torn {
             notes.push(format!("{bytes} bytes from byte {at} of its last segment on were never acknowledged, and are left out"));
         }
     }
+    lanes.end().map_err(|fault| io::Error::other(RedoFault::from(fault)))?;
     redo.settle();
     load::restore(instance, directory, &redo.functions().1, RestorePolicy::Flush)?;
     Ok(notes)

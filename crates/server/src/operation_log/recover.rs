@@ -15,7 +15,7 @@ use almandine_oplog::manifest::{Manifest, RingsEntry};
 use almandine_oplog::read::{LogEnd, read};
 use almandine_oplog::remains::Remains;
 use almandine_oplog::writer::{LogProgress, SyncMode};
-use almandine_recovery::redo::{Redo, RedoFault};
+use almandine_recovery::redo::{LogLanes, Redo, RedoFault};
 use almandine_recovery::save::SaveProgress;
 use almandine_script::RestorePolicy;
 
@@ -24,6 +24,7 @@ use super::running::{RunningLog, Written};
 use super::{base, rings};
 use crate::redis_files;
 use crate::snapshots::load;
+use crate::workers;
 
 /// Recovers a log, and begins a run that takes writes. Clients are told that data is being loaded meanwhile.
 ///
@@ -44,18 +45,20 @@ pub(crate) fn recover(instance: &Arc<Instance>, table: &'static Table, mut found
         return Ok(None);
     }
     let mut accessor = session(instance)?;
+    let mut lanes = LogLanes::start(&mut accessor, lanes(instance));
     let path = found.directory.path().to_owned();
-    let mut redo = base::load_named(instance, &mut accessor, &path, &found.manifest)?;
-    let Some(end) = redo_groups(instance, &mut accessor, (&path, &found.manifest, u64::MAX), &mut redo)? else { return Ok(None) };
+    let mut redo = base::load_named(instance, &mut lanes, &path, &found.manifest)?;
+    let Some(end) = redo_groups(instance, &mut lanes, (&path, &found.manifest, u64::MAX), &mut redo)? else { return Ok(None) };
     let boot = mapping::boot_id()?;
     let remains = Remains::find(&found.manifest, boot, &end).map_err(io::Error::other)?;
     if let Some(aside) = &remains.aside {
         tracing::warn!("{aside}");
     }
-    redo.left(&mut accessor, &remains.left, &end).map_err(io::Error::other)?;
+    redo.left(&mut lanes, &remains.left, &end).map_err(io::Error::other)?;
     if let Some((at, bytes)) = end.torn {
         tracing::warn!("The log's last write was not whole: {bytes} bytes from byte {at} of its last segment on are left out");
     }
+    lanes.end().map_err(|fault| io::Error::other(RedoFault::from(fault)))?;
     drop(accessor);
     let is_wider = redo.settle();
     let (version, texts) = redo.functions();
@@ -74,6 +77,11 @@ pub(crate) fn recover(instance: &Arc<Instance>, table: &'static Table, mut found
 
 pub(super) fn session(instance: &Instance) -> io::Result<Accessor> {
     instance.keyspace.accessor().ok_or_else(|| io::Error::other("the store has no session left to recover the log"))
+}
+
+/// How many threads load keys: more than there are workers would take their cores.
+pub(super) fn lanes(instance: &Instance) -> usize {
+    workers::wanted(&instance.config.snapshot().settings)
 }
 
 /// Begins a new log, with the append-only file of Redis or the snapshot that is there. False when the end of the server was asked
@@ -113,7 +121,7 @@ fn begin(instance: &Instance, table: &'static Table, found: &mut Found) -> io::R
 /// Does all groups again that begin before an LSN. None when there are more, or the end of the server was asked for.
 pub(super) fn redo_groups(
     instance: &Instance,
-    accessor: &mut Accessor,
+    lanes: &mut LogLanes<'_>,
     (directory, manifest, until): (&Path, &Manifest, u64),
     redo: &mut Redo,
 ) -> io::Result<Option<LogEnd>> {
@@ -125,7 +133,7 @@ pub(super) fn redo_groups(
         if stopped {
             return Err(Fault::Stopped);
         }
-        refused = redo.group(accessor, group).err();
+        refused = redo.group(lanes, group).err();
         if refused.is_some() { Err(Fault::Stopped) } else { Ok(()) }
     });
     match (end, refused) {

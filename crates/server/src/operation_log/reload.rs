@@ -97,7 +97,8 @@ fn copy(to: &mut Accessor, from: &mut Accessor, contents: &BTreeMap<u64, u16>, l
         let more = walk.next(from, |key| {
             let (Some(db), None) = (contents.get(&key.contents), &refused) else { return };
             let effect = Effect::Set { kind: key.kind, value: key.value, put: key.put };
-            refused = to.writer(*db).replay(key.key, &effect).err();
+            let name = to.key(*db, key.key);
+            refused = to.writer(*db).replay(name, &effect).err();
             keys += 1;
         });
         to.end_batch();

@@ -14,6 +14,8 @@ use almandine_recovery::load::{self, Existing, FileInput, LoadError, LoadFault, 
 use almandine_recovery::put::ValueLimits;
 use almandine_script::RestorePolicy;
 
+use crate::workers;
+
 /// Between two lines of the log that say how far loading is.
 const REPORT_NS: u64 = 5_000_000_000;
 
@@ -124,7 +126,7 @@ fn failed(path: &Path, error: &dyn std::fmt::Display) -> io::Error {
 pub(crate) fn options(settings: &Settings, existing: Existing) -> LoadOptions {
     let persistence = &settings.persistence;
     let read = ReadOptions { checksum: persistence.checksum, any_version: persistence.version_check == VersionCheck::Relaxed };
-    LoadOptions { limits: ValueLimits::of(settings), read, existing, keep_expired: false }
+    LoadOptions { limits: ValueLimits::of(settings), read, existing, keep_expired: false, lanes: workers::wanted(settings) }
 }
 
 #[expect(clippy::cast_precision_loss, reason = "three decimals are shown")]

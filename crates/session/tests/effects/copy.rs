@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, VecDeque};
 
 use almandine_keyspace::{Accessor, DumpedKey, Dumping, Keyspace, Options};
 use almandine_oplog::{LogEntry, Operation, entry::entries};
-use almandine_recovery::base::{BaseDatabases, BaseHead, BaseWriter, load};
+use almandine_recovery::base::{BaseDatabases, BaseHead, BaseItem, BaseReader, BaseWriter, load};
+use almandine_recovery::redo::LogLanes;
 use almandine_testkit::random::Random;
 
 use crate::kept::{Kept, Owned};
@@ -43,7 +44,10 @@ impl Copy {
         }
         let effect = kept.effect();
         self.accessor.begin_batch(0);
-        let replayed = self.accessor.writer(db).replay(&kept.key, &effect);
+        let replayed = {
+            let key = self.accessor.key(db, &kept.key);
+            self.accessor.writer(db).replay(key, &effect)
+        };
         assert!(replayed.is_ok(), "{replayed:?} {effect:?} on {}", String::from_utf8_lossy(&kept.key));
         self.accessor.end_batch();
     }
@@ -136,12 +140,16 @@ pub(crate) fn copy_base(rig: &Rig, copy: &mut Copy, mut rest: impl FnMut()) {
             }
         }
         let file = file.finish(&BaseDatabases::default()).unwrap();
-        let copied = &mut copy.copied;
-        load(&file[..], head, &mut copy.accessor, &contents, |contents, key, number| {
-            // A key may be there twice: the later one counts, which the walk cannot meet here.
-            assert_eq!(copied.insert((contents, key.to_vec()), number), None);
-        })
-        .unwrap();
+        let mut reader = BaseReader::open(&file[..]).unwrap();
+        while let Some(item) = reader.read_item().unwrap() {
+            if let BaseItem::Key { contents, number, key, .. } = item {
+                // A key may be there twice: the later one counts, which the walk cannot meet here.
+                assert_eq!(copy.copied.insert((contents, key.to_vec()), number), None);
+            }
+        }
+        let mut lanes = LogLanes::start(&mut copy.accessor, 2);
+        load(&file[..], head, &mut lanes, &contents).unwrap();
+        lanes.end().unwrap();
     }
 }
 
@@ -170,7 +178,10 @@ impl Copy {
             };
             let db = self.db_of(entry.contents);
             self.accessor.begin_batch(0);
-            let redone = self.accessor.writer(db).redo(&entry);
+            let redone = {
+                let key = self.accessor.key(db, entry.key);
+                self.accessor.writer(db).redo(key, &entry)
+            };
             assert!(redone.is_ok(), "{redone:?} {entry:?}");
             self.accessor.end_batch();
         }

@@ -180,7 +180,7 @@ pub(crate) fn enter(accessor: &mut Accessor, db: u16, name: &[u8], seen: &Seen) 
     match &seen.content {
         Content::String(bytes) => {
             let set = Effect::Set { kind: Kind::String, value: Body::Bytes(bytes), put };
-            writer.replay(name, &set).unwrap();
+            writer.replay(writer.key(name), &set).unwrap();
         }
         Content::Stream(image) => {
             let mut stream = StreamObject::new();
@@ -207,7 +207,7 @@ pub(crate) fn enter(accessor: &mut Accessor, db: u16, name: &[u8], seen: &Seen) 
                 set.set(member, f64::from_bits(*score), due(*time)).unwrap();
             }
             set.commit().unwrap();
-            writer.replay(name, &Effect::Put(put)).unwrap();
+            writer.replay(writer.key(name), &Effect::Put(put)).unwrap();
         }
         Content::Hash(fields) => {
             let mut hash = writer.write_as::<Hashes>(key, HashLimits { entries: 128, value: 64 }).unwrap();
@@ -215,7 +215,7 @@ pub(crate) fn enter(accessor: &mut Accessor, db: u16, name: &[u8], seen: &Seen) 
                 hash.set(field, value, due(*time)).unwrap();
             }
             hash.commit().unwrap();
-            writer.replay(name, &Effect::Put(put)).unwrap();
+            writer.replay(writer.key(name), &Effect::Put(put)).unwrap();
         }
     }
     drop(writer);

@@ -103,7 +103,8 @@ fn what_a_failed_command_has_changed_is_told_and_leads_to_the_same_value() {
         let edits = std::mem::take(&mut *edits.lock().unwrap());
         assert_eq!(edits.len(), 1, "{kind:?}");
         for (kind, edits) in edits {
-            batch(&mut copy, |copy| copy.writer(0).replay(b"k", &Effect::Edit { kind, edits: &edits }));
+            let key = copy.key(0, b"k");
+            batch(&mut copy, |copy| copy.writer(0).replay(key, &Effect::Edit { kind, edits: &edits }));
         }
         assert_eq!(elements(&mut copy, kind), Some(ELEMENTS + 7), "{kind:?}");
     }
