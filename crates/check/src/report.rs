@@ -41,14 +41,16 @@ impl Report {
     /// What went wrong.
     pub(crate) fn fail(&mut self, fault: &Fault) -> Outcome {
         let (outcome, kind) = match fault {
-            Fault::Damaged { .. } => (Outcome::Damaged, "damaged"),
+            Fault::Damaged { .. } | Fault::BaseDamaged { .. } => (Outcome::Damaged, "damaged"),
             Fault::Missing { .. } => (Outcome::Damaged, "missing"),
             Fault::Unknown { .. } => (Outcome::CouldNotLook, "unknown"),
             Fault::Locked(_) => (Outcome::CouldNotLook, "locked"),
             Fault::Io { .. } | Fault::Stopped => (Outcome::CouldNotLook, "error"),
         };
         let mut told = json!({ "kind": kind, "text": fault.to_string() });
-        if let Fault::Damaged { path, offset, .. } | Fault::Unknown { path, offset, .. } = fault {
+        if let Fault::Damaged { path, offset, .. } | Fault::BaseDamaged { path, offset, .. } | Fault::Unknown { path, offset, .. } =
+            fault
+        {
             told["file"] = json!(path.to_string_lossy());
             told["offset"] = json!(offset);
         }

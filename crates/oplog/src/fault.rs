@@ -39,6 +39,15 @@ pub enum Fault {
         /// How that is known.
         why: String,
     },
+    /// The base is not what was written.
+    BaseDamaged {
+        /// The file.
+        path: PathBuf,
+        /// Where in it.
+        offset: u64,
+        /// How that is known.
+        why: String,
+    },
     /// A later version of the program wrote it.
     Unknown {
         /// The file.
@@ -75,6 +84,14 @@ impl fmt::Display for Fault {
                     f,
                     "{path} is damaged at byte {offset}: {why}. Nothing was changed; `{TOOL} verify` says more, \
                      `{TOOL} cut` drops what follows"
+                )
+            }
+            Self::BaseDamaged { path, offset, why } => {
+                let path = path.display();
+                write!(
+                    f,
+                    "{path} is damaged in the block at byte {offset}: {why}. Nothing was changed; the log has no other copy of \
+                     what the base holds, which a backup may have"
                 )
             }
             Self::Unknown { path, offset, what } => {
