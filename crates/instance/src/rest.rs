@@ -1,11 +1,12 @@
 //! Whether all workers rest: what looks around ten times a second rests, too, while none has anything to do.
 //!
-//! Each worker says when it rests ([`Awake`]), and its first step afterwards wakes the thread that looks around. So an idle server
+//! Each worker says when it rests ([`Awake`]), and its first step afterwards wakes the threads that look around. So an idle server
 //! wakes up some times a minute, and a busy one pays nothing for that.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, PoisonError};
 
+use almandine_io::sync::{Mutex, MutexGuard};
 use almandine_io::thread::Waker;
 
 /// See the module.
@@ -13,13 +14,20 @@ use almandine_io::thread::Waker;
 pub struct Rest {
     /// Workers that do not rest.
     awake: AtomicUsize,
-    waker: OnceLock<Arc<Waker>>,
+    wakers: Mutex<Vec<Arc<Waker>>>,
 }
 
 impl Rest {
-    /// The thread that looks around is woken by this when a worker does not rest any more. Once, before there are workers.
+    /// A thread that looks around is woken by this when a worker does not rest any more.
     pub fn install_waker(&self, waker: Arc<Waker>) {
-        let _ = self.waker.set(waker);
+        let mut wakers = self.wakers();
+        if !wakers.iter().any(|known| Arc::ptr_eq(known, &waker)) {
+            wakers.push(waker);
+        }
+    }
+
+    fn wakers(&self) -> MutexGuard<'_, Vec<Arc<Waker>>> {
+        self.wakers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Whether all workers rest: none has, or had a moment ago, something to do.
@@ -54,7 +62,7 @@ impl Awake {
             }
             (true, false) => {
                 self.rest.awake.fetch_add(1, Ordering::SeqCst);
-                self.rest.waker.get().into_iter().for_each(|waker| waker.wake());
+                self.rest.wakers().iter().for_each(|waker| waker.wake());
             }
             _ => {}
         }

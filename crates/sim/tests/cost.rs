@@ -70,29 +70,30 @@ fn starts() {
     assert!(processor / RUNS < Duration::from_millis(50));
 }
 
-fn idles() {
+fn idles(settings: &[&str]) {
     let mut most = 0;
     let before = resident_bytes();
     let plan = Plan { time_max_ns: 3_610 * SECOND, ..Plan::new(1, Schedule::default()) };
     let mut outcome = None;
     let all = spent(|| {
         outcome = Some(run(&plan, |world| {
-            drop(server::start(world, world.node(), WORKERS));
+            drop(server::start(world, world.node(), settings));
             world.run(10 * SECOND).unwrap();
             most = resident_bytes();
         }));
     });
     let first = spent(|| {
-        run(&Plan { time_max_ns: 10 * SECOND, ..plan.clone() }, |world| drop(server::start(world, world.node(), WORKERS)));
+        run(&Plan { time_max_ns: 10 * SECOND, ..plan.clone() }, |world| drop(server::start(world, world.node(), settings)));
     });
     let outcome = outcome.unwrap();
     assert_eq!(outcome.failure.as_deref(), Some("it has not ended in time"), "nothing goes wrong meanwhile");
     let (hour, bytes) = (all.processor.saturating_sub(first.processor), most.saturating_sub(before));
-    println!("an idle hour of such a node takes {hour:?}, {:?} of the clock; it has {} KiB", all.real, bytes >> 10);
+    let (real, kib, events) = (all.real, bytes >> 10, outcome.trace_hash.1);
+    println!("an idle hour of a node with {settings:?} takes {hour:?}, {real:?} of the clock; it has {kib} KiB, {events} events");
     // The pages of the program that are touched first are among them, 13 MiB in this build.
     assert!(bytes < 24 << 20 && hour < Duration::from_millis(500));
     // Eight threads that look around ten times a second would be at 288,000 waits.
-    assert!(outcome.trace_hash.1 < 60_000, "{} events", outcome.trace_hash.1);
+    assert!(events < 60_000, "{events} events");
 }
 
 /// Clients with pipelines.
@@ -128,7 +129,10 @@ fn serves() {
 #[test]
 fn a_node_costs_little() {
     // First, while no memory is left over from other nodes.
-    idles();
+    idles(WORKERS);
+    for mode in ["always", "everysec"] {
+        idles(&[WORKERS, &["--appendonly", "yes", "--appendfsync", mode]].concat());
+    }
     starts();
     serves();
 }

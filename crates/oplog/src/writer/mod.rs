@@ -47,6 +47,11 @@ pub trait LogListener: Send {
 
     /// The state is another one.
     fn changed(&self, state: LogState);
+
+    /// Whether no session does anything before it has woken the writer ([`LogProgress::waker`]).
+    fn is_quiet(&self) -> bool {
+        false
+    }
 }
 
 /// A place in the log that ends with a closed cut.

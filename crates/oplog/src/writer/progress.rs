@@ -2,8 +2,8 @@
 //!
 //! The writer alone stores it; readers see an epoch here only after what it promises has happened.
 
-use std::sync::PoisonError;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
+use std::sync::{Arc, PoisonError};
 
 use almandine_io::sync::Mutex;
 use almandine_io::thread::Waker;
@@ -47,7 +47,7 @@ pub struct LogProgress {
     /// How long what could be written waits, for proofs.
     delay_ns: AtomicU64,
     figures: Mutex<LogFigures>,
-    pub(super) waker: Waker,
+    pub(super) waker: Arc<Waker>,
     /// A thread has found no room in its ring.
     pub(super) is_pressed: AtomicBool,
 }
@@ -110,6 +110,12 @@ impl LogProgress {
     /// Has the writer look for work now.
     pub fn wake(&self) {
         self.waker.wake();
+    }
+
+    /// Has the writer look for work, for threads that know nothing of the log.
+    #[must_use]
+    pub fn waker(&self) -> Arc<Waker> {
+        Arc::clone(&self.waker)
     }
 
     /// Changes when it syncs.

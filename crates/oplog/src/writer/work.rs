@@ -21,7 +21,8 @@ const SECOND_NS: u64 = 1_000_000_000;
 const ENOUGH_BYTES: usize = 1 << 20;
 /// What heads and padding of a group may take beside its units.
 const SLACK_BYTES: u64 = 64 << 10;
-/// How long it waits when there is nothing to do, when there is, and for a cut that a reply waits for.
+/// How long it waits while all sessions rest, when there is nothing to do, when there is, and for a cut that a reply waits for.
+const REST: Duration = Duration::from_secs(10);
 const IDLE: Duration = Duration::from_millis(100);
 const TICK: Duration = Duration::from_nanos(TICK_NS);
 const SOON: Duration = Duration::from_micros(100);
@@ -405,6 +406,7 @@ impl Work {
             LogState::Broken => IDLE,
             _ if self.is_raised && self.is_greedy() => SOON,
             _ if self.is_active() || !self.is_sealed => TICK,
+            _ if self.durable == self.closed && self.listener.is_quiet() => REST,
             _ => IDLE,
         }
     }

@@ -17,6 +17,10 @@ impl LogListener for Listener {
         self.instance.persistence.rewrites.log_has(self.progress.bytes());
     }
 
+    fn is_quiet(&self) -> bool {
+        self.instance.workers.rest.is_whole()
+    }
+
     fn changed(&self, state: LogState) {
         let failure = self.progress.figures().last_failure.unwrap_or_default();
         match state {

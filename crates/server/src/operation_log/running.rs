@@ -48,6 +48,7 @@ impl RunningLog {
         let listener = Box::new(Listener { instance: Arc::clone(instance), progress: Arc::clone(&progress) });
         let (directory, id) = (log.directory().to_owned(), log.manifest().id);
         let writer = LogWriter::start(log, Box::new(source), options, listener, Arc::clone(&progress))?;
+        instance.workers.rest.install_waker(progress.waker());
         instance.persistence.log.begin(progress, rings, instance.keyspace.log().order());
         Ok(Self { writer, directory, id, last_base: last_base.into() })
     }
