@@ -249,11 +249,12 @@ impl Mutant {
 /// Gives other threads the time in which a missing step does harm.
 #[cfg_attr(not(test), expect(clippy::disallowed_methods, reason = "this crate is below `io`, and no product calls it"))]
 pub fn pause() {
+    const PAUSE_NS: u64 = 200_000;
     #[cfg(feature = "sim")]
-    if crate::points::simulated::pause() {
+    if crate::points::simulated::pause(PAUSE_NS) {
         return;
     }
-    std::thread::sleep(std::time::Duration::from_micros(200));
+    std::thread::sleep(std::time::Duration::from_nanos(PAUSE_NS));
 }
 
 #[cfg(test)]

@@ -31,6 +31,15 @@ pub fn happens(what: &'static str) {
     let _ = what;
 }
 
+/// Says that the caller has computed for this long without coming to a point. A simulation lets so much of its time pass, in which
+/// other threads run. Nothing in every other build.
+#[inline(always)]
+pub fn works(time_ns: u64) {
+    #[cfg(feature = "sim")]
+    simulated::works(time_ns);
+    let _ = time_ns;
+}
+
 /// What becomes of the request of a client: the witness of the order in which requests take effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Witness {
@@ -44,6 +53,8 @@ pub enum Witness {
     Leaves,
     /// The wait of its client has ended.
     Left,
+    /// It runs once more to be answered, and has taken effect before.
+    Answered,
 }
 
 /// Says what becomes of the request of a client, by the client's number. Nothing in every other build.
@@ -72,8 +83,8 @@ pub(crate) mod simulated {
         pub witness: fn(Witness, u64),
         /// Whether the calling thread leaves a step out.
         pub leaves_out: fn(Mutant) -> bool,
-        /// Gives other threads time; false when the calling thread is not simulated.
-        pub pause: fn() -> bool,
+        /// Gives other threads some nanoseconds; false when the calling thread is not simulated.
+        pub pause: fn(u64) -> bool,
     }
 
     static SIMULATION: OnceLock<Simulation> = OnceLock::new();
@@ -101,11 +112,17 @@ pub(crate) mod simulated {
         }
     }
 
+    pub(super) fn works(time_ns: u64) {
+        if let Some(simulation) = SIMULATION.get() {
+            (simulation.pause)(time_ns);
+        }
+    }
+
     pub(crate) fn leaves_out(mutant: Mutant) -> bool {
         SIMULATION.get().is_some_and(|simulation| (simulation.leaves_out)(mutant))
     }
 
-    pub(crate) fn pause() -> bool {
-        SIMULATION.get().is_some_and(|simulation| (simulation.pause)())
+    pub(crate) fn pause(time_ns: u64) -> bool {
+        SIMULATION.get().is_some_and(|simulation| (simulation.pause)(time_ns))
     }
 }

@@ -35,6 +35,7 @@ impl Order {
         // What has to wait for records begins anew; WATCH has begun to look by then.
         let (mut begun_ns, mut is_new) = (*between_ns.start(), true);
         let mut requests: Vec<Moments> = Vec::new();
+        let mut is_answered = false;
         let first = notes.partition_point(|(at_ns, _)| at_ns < between_ns.start());
         for &(at_ns, what) in notes[first..].iter().take_while(|(at_ns, _)| at_ns <= between_ns.end()) {
             let new = Moments { from_ns: begun_ns, waits_ns: None, leaves_ns: None, until_ns: None };
@@ -42,6 +43,8 @@ impl Order {
             match what {
                 Witness::Begins if is_new => (begun_ns, is_new) = (at_ns, false),
                 Witness::Begins => {}
+                Witness::Answered => is_answered = true,
+                Witness::Ran if std::mem::take(&mut is_answered) => {}
                 Witness::Ran => requests.push(Moments { until_ns: Some(at_ns), ..new }),
                 Witness::Waits => requests.push(Moments { waits_ns: Some(at_ns), ..new }),
                 Witness::Leaves | Witness::Left => {
@@ -86,7 +89,7 @@ mod tests {
 
     #[test]
     fn requests_are_told_apart() {
-        use Witness::{Begins, Leaves, Left, Ran, Waits};
+        use Witness::{Answered, Begins, Leaves, Left, Ran, Waits};
         let notes =
             [(5, Begins), (6, Ran), (10, Begins), (12, Begins), (15, Ran), (16, Ran), (20, Begins), (22, Waits), (30, Leaves)];
         let order = Order(BTreeMap::from([(7, [&notes[..], &[(40, Left), (41, Left)]].concat())]));
@@ -96,5 +99,8 @@ mod tests {
         assert_eq!(order.requests(7, 19..=50), [waited]);
         assert_eq!(order.requests(7, 19..=35), [Moments { until_ns: None, ..waited }]);
         assert!(order.requests(8, 0..=50).is_empty());
+        // What is suspended has run before it is answered.
+        let notes = [(5, Begins), (9, Ran), (12, Begins), (13, Answered), (14, Ran), (15, Begins), (17, Ran)];
+        assert_eq!(Order(BTreeMap::from([(7, notes.to_vec())])).requests(7, 0..=20), [ran(5, 9), ran(15, 17)]);
     }
 }

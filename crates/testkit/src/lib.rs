@@ -26,6 +26,7 @@ pub mod random;
 pub mod redis;
 pub mod runtime;
 pub mod s3;
+pub mod scripted;
 pub mod server;
 pub mod storage;
 pub mod transactions;

@@ -4,10 +4,10 @@
 //! Three promises, each with a way to see it broken from outside:
 //!
 //! - *Atomic*: money moves between accounts in transactions whose keys are known, in ones that may touch any key (SELECT,
-//!   DBSIZE inside) and in ones that watch. A client that reads all accounts, by MGET or in a transaction of either sort, must
-//!   find the same sum.
-//! - *Optimistic locks hold*: counters are read, and written by EXEC if no other client was faster. At the end a counter is as
-//!   high as there were executed transactions and plain increments.
+//!   DBSIZE inside), in ones that watch, and in scripts of each class. A client that reads all accounts, by MGET, in a transaction
+//!   of either sort or in a script, must find the same sum.
+//! - *Optimistic locks hold*: counters are read, and written by EXEC if no other client was faster, or by a script that computes
+//!   for long between. At the end a counter is as high as there were executed transactions, scripts and plain increments.
 //! - *An executed transaction sees what was watched*: clients watch keys, read them, and read them again in the transaction,
 //!   while others set, append, delete, rename, expire, empty and swap databases. If EXEC executes, both must be equal.
 
@@ -16,6 +16,7 @@ use std::io;
 use std::time::Duration;
 
 use crate::runtime::{Joiner, LEFT_OUT};
+use crate::scripted::Script;
 use crate::{Client, Random, Runtime, Value};
 
 const ACCOUNTS: usize = 6;
@@ -24,6 +25,9 @@ const COUNTERS: usize = 2;
 /// Databases in which watched keys change, and are swapped and emptied.
 const SHARED_DBS: [usize; 2] = [4, 5];
 const SHARED_KEYS: usize = 4;
+/// Counts, and computes for so long between its look and its change that it is suspended.
+const COUNT_SLOWLY: &str = "local n = redis.call('GET', KEYS[1]) or 0 for i = 1, 70000 do end
+    return redis.call('SET', KEYS[1], n + 1)";
 
 /// Moves an amount between two accounts, the second of which its code does not show; and counts.
 const TRANSFER: &str = "redis.call('DECRBY', KEYS[1], ARGV[2])
@@ -109,7 +113,7 @@ pub fn run<R: Runtime>(runtime: R, settings: Settings) -> io::Result<Report> {
         client.call(&["SET", &account_key(account), &BALANCE.to_string()])?;
     }
     let end_ns = runtime.now_ns() + settings.duration.as_nanos() as u64;
-    let kinds: [Work<R>; 10] = [
+    let kinds: [Work<R>; 12] = [
         Worker::transfer_planned,
         Worker::transfer_alone,
         Worker::transfer_watching,
@@ -120,6 +124,8 @@ pub fn run<R: Runtime>(runtime: R, settings: Settings) -> io::Result<Report> {
         Worker::count,
         Worker::compare_watched,
         Worker::disturb_watched,
+        Worker::transfer_scripted,
+        Worker::sum_scripted,
     ];
     let mut workers = Vec::new();
     for number in 0..kinds.len() * settings.threads {
@@ -225,6 +231,19 @@ impl<R: Runtime> Worker<R> {
         Ok(reply)
     }
 
+    /// Has a script call commands, and returns what they have answered.
+    fn script(&mut self, commands: &[Vec<String>]) -> io::Result<Value> {
+        let bytes = |words: &Vec<String>| words.iter().map(|word| word.clone().into_bytes()).collect();
+        let keys: Vec<Vec<u8>> = (0..ACCOUNTS).map(|account| account_key(account).into_bytes()).collect();
+        let script = Script::random(&mut self.random);
+        let reply = self.client.call(&script.words(&commands.iter().map(bytes).collect::<Vec<_>>(), &keys))?;
+        match &reply {
+            Value::Array(items) if items.len() == commands.len() && !items.iter().any(Value::is_error) => self.report.executed += 1,
+            reply => self.report.breach(format!("a script of {commands:?} answered {reply}")),
+        }
+        Ok(reply)
+    }
+
     /// Two accounts and an amount.
     fn choose(&mut self) -> (String, String, String) {
         let from = self.random.below(ACCOUNTS);
@@ -235,6 +254,11 @@ impl<R: Runtime> Worker<R> {
     fn transfer_planned(&mut self) -> io::Result<()> {
         let (from, to, amount) = self.choose();
         self.execute(&[words(&["DECRBY", &from, &amount]), words(&["INCRBY", &to, &amount])]).map(drop)
+    }
+
+    fn transfer_scripted(&mut self) -> io::Result<()> {
+        let (from, to, amount) = self.choose();
+        self.script(&[words(&["DECRBY", &from, &amount]), words(&["INCRBY", &to, &amount])]).map(drop)
     }
 
     fn transfer_alone(&mut self) -> io::Result<()> {
@@ -318,11 +342,26 @@ impl<R: Runtime> Worker<R> {
         Ok(())
     }
 
+    fn sum_scripted(&mut self) -> io::Result<()> {
+        let gets: Vec<Vec<String>> = (0..ACCOUNTS).map(|account| words(&["GET", &account_key(account)])).collect();
+        let reply = self.script(&gets)?;
+        self.check_sum("a script", reply.elements().unwrap_or_default());
+        Ok(())
+    }
+
     fn count(&mut self) -> io::Result<()> {
         let counter = self.random.below(COUNTERS);
         let key = format!("counter:{counter}");
         if self.random.chance(20) {
             self.client.call(&["INCR", &key])?;
+            self.counted[counter] += 1;
+            return Ok(());
+        }
+        if self.random.chance(20) {
+            let reply = self.client.call(&["EVAL", COUNT_SLOWLY, "1", &key])?;
+            if reply != Value::ok() {
+                self.report.breach(format!("a script that counts answered {reply}"));
+            }
             self.counted[counter] += 1;
             return Ok(());
         }

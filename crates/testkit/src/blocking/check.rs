@@ -77,7 +77,9 @@ impl<'h> Checker<'h> {
                     answer
                 }
                 Action::One(command) => state.run(command, own),
-                Action::Exec(commands) => Value::Array(commands.iter().map(|command| state.run(command, own)).collect()),
+                Action::Exec(commands) | Action::Script(_, commands) => {
+                    Value::Array(commands.iter().map(|command| state.run(command, own)).collect())
+                }
                 Action::Unblock(..) => unreachable!("see above"),
             };
             if self.agrees(number, &answer) {

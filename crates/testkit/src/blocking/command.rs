@@ -1,5 +1,6 @@
 //! What clients of a history send: commands on a group's lists, transactions of them, and what ends the waiting of others.
 
+use crate::scripted::Script;
 use crate::{Random, Value};
 
 /// Names of a group's keys, each in both of its databases.
@@ -229,6 +230,8 @@ pub enum Action {
     One(Command),
     /// MULTI, these, EXEC. Nothing waits in there.
     Exec(Vec<Command>),
+    /// A script that calls these, none of which may wait.
+    Script(Script, Vec<Command>),
     /// CLIENT UNBLOCK of a connection, with an error or as if its time were over.
     Unblock(u64, bool),
 }
@@ -238,7 +241,7 @@ impl Action {
     pub(super) fn database(&self) -> usize {
         match self {
             Self::One(command) => command.database(),
-            Self::Exec(commands) => commands.first().map_or(0, Command::database),
+            Self::Exec(commands) | Self::Script(_, commands) => commands.first().map_or(0, Command::database),
             Self::Unblock(..) => 0,
         }
     }
@@ -256,6 +259,10 @@ impl Action {
             Self::Exec(commands) => {
                 let commands = commands.iter().map(|command| command.words(timeout_ms, first_db));
                 std::iter::once(line("MULTI".to_owned())).chain(commands).chain([line("EXEC".to_owned())]).collect()
+            }
+            Self::Script(script, commands) => {
+                let commands: Vec<_> = commands.iter().map(|command| command.words(timeout_ms, first_db)).collect();
+                vec![script.words(&commands, &NAMES.map(|name| name.as_bytes().to_vec()))]
             }
             Self::Unblock(connection, with_error) => {
                 vec![line(format!("CLIENT UNBLOCK {connection} {}", if *with_error { "ERROR" } else { "TIMEOUT" }))]

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use super::command::{Action, Command, Element, text};
 use crate::runtime::{Joiner, LEFT_OUT};
+use crate::scripted::Script;
 use crate::witness::Moments;
 use crate::{Client, Random, Runtime, Value};
 
@@ -223,9 +224,10 @@ impl<R: Runtime> Recorder<R> {
             return Action::One(Command::random(db, random, &mut element));
         }
         let count = 1 + random.below(4);
+        let script = random.chance(50).then(|| Script::random(random));
         let mut commands = Vec::new();
         while commands.len() < count {
-            let command = if random.chance(20) {
+            let command = if script.is_none() && random.chance(20) {
                 Command::random_blocking(db, moves, random)
             } else {
                 Command::random(db, random, &mut element)
@@ -235,7 +237,10 @@ impl<R: Runtime> Recorder<R> {
                 commands.push(command);
             }
         }
-        Action::Exec(commands)
+        match script {
+            Some(script) => Action::Script(script, commands),
+            None => Action::Exec(commands),
+        }
     }
 
     fn wait(&mut self, db: usize) -> io::Result<()> {
@@ -352,7 +357,7 @@ impl<R: Runtime> Recorder<R> {
     fn dump(&mut self, action: &mut Action) -> io::Result<bool> {
         let commands = match action {
             Action::One(command) => std::slice::from_mut(command),
-            Action::Exec(commands) => commands,
+            Action::Exec(commands) | Action::Script(_, commands) => commands,
             Action::Unblock(..) => &mut [],
         };
         for command in commands {

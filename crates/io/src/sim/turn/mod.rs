@@ -586,8 +586,8 @@ fn leaves_out(mutant: Mutant) -> bool {
 }
 
 /// Gives other threads the time in which a missing step does harm. False when the caller is not simulated.
-fn pause() -> bool {
-    sleep(200_000);
+fn pause(time_ns: u64) -> bool {
+    sleep(time_ns);
     place() == Place::Thread
 }
 

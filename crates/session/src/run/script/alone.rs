@@ -1,6 +1,7 @@
 //! Scripts that are suspended with their unit of work and the batch of their worker open, while clients hear that the server is
 //! busy; and what becomes of a script whose connection waits for it or is gone.
 
+use almandine_base::points::{Witness, witness};
 use std::sync::Arc;
 
 use almandine_handler::{Client, PlannedKey, ScriptTurn, Watching};
@@ -88,6 +89,7 @@ impl Worker {
             client.computing.spend(clock::monotonic_ns().saturating_sub(run.start_ns));
             runner.notify_changes(client);
             runner.end_unit();
+            witness(Witness::Ran, client.shared.id);
             runner.notify_changes(client);
             runner.accessor.end_batch();
             client.script = Some(Box::new(ScriptTurn::Ended(std::mem::take(out))));

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::Ordering::Relaxed;
 
-use almandine_base::Output;
+use almandine_base::{Output, points};
 use almandine_config::choices::BusyScope;
 use almandine_handler::{Client, CommandError, Dispatch, Flags, PlannedKey, errors, follow, rights, tracking};
 use almandine_io::clock;
@@ -10,6 +10,7 @@ use almandine_resp::{Args, ProtocolVersion, Reply};
 use almandine_script::{Commands, Program, Verdict};
 
 use crate::run::runner::{Called, Runner, steps};
+use crate::run::script::FIRST_SLICE_NS;
 use crate::run::script::rotation::KEYS_MAX;
 use crate::state::script_run::{Restart, Scope, ScriptRun};
 use crate::steps::plan::{Planned, declared_keys};
@@ -224,6 +225,7 @@ impl Commands for Caller<'_> {
         if self.run.wants_keys() {
             return Verdict::Suspend;
         }
+        points::works(FIRST_SLICE_NS / 2);
         let (is_over, is_long) = (self.run.slice.is_over(now_ns), self.is_long(now_ns));
         let is_told = self.runner.context.settings().process.busy_reply_scope == BusyScope::Node;
         if !(is_long && is_told) && (is_over || is_long) && self.may_rest() {

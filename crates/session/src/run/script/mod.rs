@@ -18,6 +18,7 @@ pub(crate) mod rotation;
 use std::sync::Arc;
 
 use almandine_base::Output;
+use almandine_base::points::{Witness, witness};
 use almandine_handler::{Anew, Client, CommandError, Outcome, PlannedKey, Prepare, ScriptCall, ScriptTurn, Stop, errors};
 use almandine_io::clock;
 use almandine_resp::Args;
@@ -70,6 +71,7 @@ impl Runner {
         }
         match turn.map(|turn| *turn) {
             Some(ScriptTurn::Ended(mut reply)) => {
+                witness(Witness::Answered, client.shared.id);
                 reply.flatten();
                 self.count_failure(args, &reply.bytes);
                 out.bytes.extend_from_slice(&reply.bytes);

@@ -8,6 +8,7 @@
 
 use std::sync::Arc;
 
+use almandine_base::points::{Witness, witness};
 use almandine_base::{sometimes, step};
 use almandine_handler::{Anew, Client, PlannedKey, ScriptCall, ScriptTurn, Stop, WatchedKey, Watching};
 use almandine_io::clock;
@@ -309,6 +310,7 @@ impl Runner {
                 client.computing.spend(run.slice.spent_ns);
                 self.notify_changes(client);
                 self.end_unit();
+                witness(Witness::Ran, client.shared.id);
                 self.notify_changes(client);
                 client.script = Some(Box::new(ScriptTurn::Ended(std::mem::take(out))));
             }

@@ -1,6 +1,7 @@
 //! The units that clients send: what is in them, and how they go over the wire.
 
 use super::collection::{Kind, Operation};
+use crate::scripted::Script;
 use crate::{Random, Value};
 
 /// Databases of a group; each has every name.
@@ -221,6 +222,8 @@ pub enum Unit {
     One(Command),
     /// MULTI, these, EXEC; sent to the first one's database. With several databases it selects them, so that it runs alone.
     Exec(Vec<Command>),
+    /// A script that calls these, which are of one database.
+    Script(Script, Vec<Command>),
     /// WATCH of all keys of a database. What is watched is forgotten by the next [`Unit::Exec`] or [`Unit::Unwatch`].
     Watch(usize),
     /// UNWATCH
@@ -233,7 +236,7 @@ impl Unit {
     pub fn database(&self) -> usize {
         match self {
             Self::One(command) => command.database(),
-            Self::Exec(commands) => commands.first().map_or(0, Command::database),
+            Self::Exec(commands) | Self::Script(_, commands) => commands.first().map_or(0, Command::database),
             Self::Watch(db) | Self::Unwatch(db) => *db,
         }
     }
@@ -244,6 +247,11 @@ impl Unit {
         let word = |word: &str| word.as_bytes().to_vec();
         match self {
             Self::One(command) => vec![command.words(names, first_db)],
+            Self::Script(script, commands) => {
+                let commands: Vec<_> = commands.iter().map(|command| command.words(names, first_db)).collect();
+                let keys: Vec<_> = names.iter().map(|name| name.clone().into_bytes()).collect();
+                vec![script.words(&commands, &keys)]
+            }
             Self::Exec(commands) => {
                 let mut sent = vec![vec![word("MULTI")]];
                 let home = self.database();
@@ -274,7 +282,11 @@ impl Unit {
     /// Which elements of EXEC's reply answer its commands; the others are of SELECT and DBSIZE.
     #[must_use]
     pub fn answers(&self) -> Vec<bool> {
-        let Self::Exec(commands) = self else { return Vec::new() };
+        let commands = match self {
+            Self::Exec(commands) => commands,
+            Self::Script(_, commands) => return vec![true; commands.len()],
+            _ => return Vec::new(),
+        };
         let (mut answers, mut db) = (Vec::new(), self.database());
         for command in commands {
             if command.database() != db {

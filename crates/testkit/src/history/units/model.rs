@@ -7,6 +7,7 @@ use super::command::{Command, DATABASES, KEYS, Key, NAMES, Unit, database};
 use super::contents::Stream;
 use crate::Value;
 use crate::history::expiry::{self, Expiry};
+use crate::scripted;
 
 type Bytes = Arc<[u8]>;
 
@@ -107,6 +108,9 @@ impl State {
             Unit::Unwatch(db) => {
                 self.watched[moment.client][*db] = Watched::default();
                 Value::ok()
+            }
+            Unit::Script(_, commands) => {
+                scripted::told(Value::Array(commands.iter().map(|command| self.command(command, moment)).collect()))
             }
             Unit::Exec(commands) => {
                 let watched = std::mem::take(&mut self.watched[moment.client][unit.database()]);

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use super::command::{Command, DATABASES, Features, NAMES, Unit, select};
 use crate::runtime::{Joiner, LEFT_OUT};
+use crate::scripted::Script;
 use crate::witness::Moments;
 use crate::{Client, Random, Runtime, Value};
 
@@ -118,7 +119,8 @@ impl<R: Runtime> Recorder<R> {
             let db = self.random.below(DATABASES);
             let sent = match self.random.below(10) {
                 0..4 => self.one(group, db),
-                4..7 => self.exec(group, db),
+                4 | 5 => self.exec(group, db),
+                6 => self.script(group, db),
                 _ => self.optimistic(group, db),
             };
             if sent.is_none() {
@@ -147,6 +149,17 @@ impl<R: Runtime> Recorder<R> {
             self.command(db)
         });
         let unit = Unit::Exec(commands.collect());
+        self.unit(group, unit)
+    }
+
+    fn script(&mut self, group: usize, db: usize) -> Option<()> {
+        let script = Script::random(&mut self.random);
+        let only_reads = self.random.chance(30);
+        let commands = (0..1 + self.random.below(4)).map(|_| match only_reads {
+            true => Command::random_read(db, self.settings.features, &mut self.random),
+            false => self.command(db),
+        });
+        let unit = Unit::Script(script, commands.collect());
         self.unit(group, unit)
     }
 
@@ -197,7 +210,7 @@ fn answer(unit: &Unit, reply: Value) -> Value {
     let answers = unit.answers();
     match (unit, reply) {
         (Unit::One(command), reply) => command.told(reply),
-        (Unit::Exec(commands), Value::Array(items)) if items.len() == answers.len() => {
+        (Unit::Exec(commands) | Unit::Script(_, commands), Value::Array(items)) if items.len() == answers.len() => {
             let told = items.into_iter().zip(answers).filter_map(|(item, answers)| answers.then_some(item));
             Value::Array(told.zip(commands).map(|(item, command)| command.told(item)).collect())
         }
