@@ -57,6 +57,7 @@ fn memory_is_kept_and_results_are_of_one_moment() {
 #[test]
 fn what_was_acknowledged_outlives_crashes() {
     holds(Proof::Durability, 24);
+    holds(Proof::Snapshots, 12);
 }
 
 #[test]
@@ -117,6 +118,17 @@ fn a_missing_step_is_noticed() {
         (Proof::Durability, Mutant::AppendOnce, Medium::Memory),
         (Proof::Durability, Mutant::SyncFirst, Medium::Memory),
         (Proof::Durability, Mutant::WriteFirst, Medium::Memory),
+        (Proof::Durability, Mutant::AskSeen, Medium::Memory),
+        (Proof::Durability, Mutant::DeferMessages, Medium::Memory),
+        (Proof::Durability, Mutant::DrainBeforeClose, Medium::Memory),
+        (Proof::Durability, Mutant::SkipMapped, Medium::Memory),
+        (Proof::Durability, Mutant::CloseUnlogged, Medium::Failing),
+        (Proof::Snapshots, Mutant::SaveAbsence, Medium::Memory),
+        (Proof::Snapshots, Mutant::SaveRemoved, Medium::Memory),
+        (Proof::Snapshots, Mutant::KeepSaved, Medium::Memory),
+        (Proof::Snapshots, Mutant::RaiseAlone, Medium::Memory),
+        (Proof::Transactions, Mutant::WatchScript, Medium::Memory),
+        (Proof::Transactions, Mutant::CompareScript, Medium::Memory),
     ];
     for (proof, mutant, medium) in missing {
         let found = found(proof, mutant, medium, 100);

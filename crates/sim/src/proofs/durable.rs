@@ -5,25 +5,19 @@
 //! there by `ring-dir none` to have none. A disk that fails is whole again when the server boots. One that lies may lose what it
 //! has lost, but then the start is refused, or what is there is still that up to one moment.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
-use almandine_io::sim::choice::Subsystem;
 use almandine_io::sim::disk::DiskFaults;
-use almandine_io::sim::turn::SimThread;
-use almandine_io::sim::world::{self, CrashKind, NodeId, World};
-use almandine_testkit::promises::durability::{self, Load, Promise, Writer};
+use almandine_io::sim::world::CrashKind;
+use almandine_testkit::promises::durability::{self, Load, Promise, Seen, Writer};
 use almandine_testkit::{Client, Runtime, Value};
 
-use crate::runtime::{Connection, Simulated};
-use crate::server::{self, Refused};
+use super::machine::{AWAY, Machine};
+use crate::runtime::Simulated;
 
 /// Times that the server crashes.
 const CRASHES: u64 = 3;
-/// How long it is away.
-const AWAY: Duration = Duration::from_millis(200);
-/// How long a start may take, with a disk that is slow and threads that are starved.
-const START_MAX: Duration = Duration::from_secs(120);
 /// What `everysec` may lose: a second, and what one sync takes on a disk that may be slow.
 const LOST_NS: u64 = 1_000_000_000 + 1_000_000_000;
 /// Changes of the disk among which one is replaced by the crash, while clients write and while the server starts.
@@ -70,12 +64,26 @@ pub(super) struct Plan {
 struct Log {
     mode: Mode,
     has_rings: bool,
+    /// Microseconds that a base takes for each key; 0 in most seeds.
+    key_us: u64,
 }
 
 impl Log {
     fn of(seed: u64) -> Self {
         let mode = [Mode::Always, Mode::EverySecond, Mode::Never][(seed % 3) as usize];
-        Self { mode, has_rings: !(seed / 3).is_multiple_of(3) }
+        let key_us = if (seed / 9) % 3 == 1 { 1_000 << (seed / 27 % 4) } else { 0 };
+        Self { mode, has_rings: !(seed / 3).is_multiple_of(3), key_us }
+    }
+
+    /// For how long a server lives at most, when most live for `millis`, and the time between two units of a writer: what is lost
+    /// of a second shows behind some seconds only, and databases are emptied twice while a slow base is made.
+    fn life(self, millis: u64) -> (u64, Duration) {
+        let (times, pause_us) = match self.mode {
+            Mode::EverySecond => (10, 20_000),
+            _ if self.key_us > 0 => (4, 2_000),
+            _ => (1, 2_000),
+        };
+        (times * millis, Duration::from_micros(pause_us))
     }
 
     /// Kinds of crashes that it survives.
@@ -89,73 +97,38 @@ impl Log {
 
 /// What the server is told of its log.
 pub(super) fn settings(seed: u64) -> String {
-    let Log { mode, has_rings } = Log::of(seed);
+    let Log { mode, has_rings, key_us } = Log::of(seed);
     let mode = match mode {
         Mode::Always => "always",
         Mode::EverySecond => "everysec",
         Mode::Never => "no",
     };
-    format!(" --appendonly yes --appendfsync {mode} --ring-dir {}", if has_rings { "auto" } else { "none" })
+    let rings = if has_rings { "auto" } else { "none" };
+    format!(" --appendonly yes --appendfsync {mode} --ring-dir {rings} --rdb-key-save-delay {key_us}")
 }
 
-/// The machine of the server, as the proof drives it.
-struct Machine {
-    world: Arc<World>,
-    node: NodeId,
+/// The proof, as it goes on.
+struct Proof {
+    machine: Machine,
     plan: Plan,
     log: Log,
-    refused: Refused,
-    /// The server that was booted last.
-    running: Mutex<Option<SimThread<()>>>,
 }
 
-impl Machine {
-    fn draw(&self, limit: u64) -> u64 {
-        self.world.turn().below(Subsystem::Clients, limit)
-    }
-
-    /// Has the server crash after some time, or at a change of its disk before.
-    fn plan_crash(&self, kind: CrashKind, time_ns: u64, changes: u64) {
-        let disk = self.world.disk(self.node);
-        if self.draw(2) == 1 {
-            disk.crash_at(disk.changes() + self.draw(changes), kind);
+impl Proof {
+    /// Has the disk refuse all writes and syncs for a part of a life, so that the log breaks while units are done, and may heal.
+    fn plan_failure(&self, time_ns: u64) {
+        let from_ns = self.machine.world.turn().now_ns() + self.machine.draw(time_ns);
+        let until_ns = from_ns + self.machine.draw(time_ns);
+        let usual = self.plan.faults.clone();
+        let all = DiskFaults { write_errors: 1_000_000, sync_errors: 1_000_000, ..usual.clone() };
+        for (at_ns, faults) in [(from_ns, all), (until_ns, usual)] {
+            let (world, node) = (Arc::downgrade(&self.machine.world), self.machine.node);
+            self.machine.world.turn().at(at_ns, move || {
+                if let Some(world) = world.upgrade() {
+                    world.disk(node).set_faults(faults);
+                }
+            });
         }
-        let (world, node) = (Arc::downgrade(&self.world), self.node);
-        let crash = move || {
-            let Some(world) = world.upgrade() else { return };
-            world.disk(node).crash_at(u64::MAX, kind);
-            world.crash(node, kind);
-        };
-        self.world.turn().at(self.world.turn().now_ns() + time_ns, crash);
-    }
-
-    fn boot(&self) {
-        let running = server::start_or_tell(&self.world, self.node, &self.plan.settings, &self.refused);
-        *self.running.lock().unwrap_or_else(PoisonError::into_inner) = Some(running);
-    }
-
-    /// Waits for the end of the server.
-    fn wait(&self) {
-        let running = self.running.lock().unwrap_or_else(PoisonError::into_inner).take();
-        running.into_iter().for_each(|server| _ = server.join());
-    }
-
-    fn refused(&self) -> Option<String> {
-        self.refused.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    /// A client of the server when it has read its log; none when it has refused to start.
-    fn reach(&self, server: &Simulated) -> Option<Client<Connection>> {
-        let begun_ns = server.now_ns();
-        while self.refused().is_none() {
-            let ready = |client: &mut Client<Connection>| client.call(&["DBSIZE"]).is_ok_and(|reply| reply.integer().is_some());
-            if let Some(client) = Client::of(server).ok().and_then(|mut client| ready(&mut client).then_some(client)) {
-                return Some(client);
-            }
-            assert!(server.now_ns() - begun_ns < START_MAX.as_nanos() as u64, "the server does not serve after {START_MAX:?}");
-            server.sleep(Duration::from_millis(5));
-        }
-        None
     }
 
     /// What must be there after a crash.
@@ -177,11 +150,9 @@ impl Machine {
 /// # Errors
 /// Why the server has refused to start.
 pub(super) fn record(plan: Plan, server: &Simulated) -> Result<usize, String> {
-    let (world, _) = world::current().expect("a proof runs in a simulated thread");
-    let (node, log) = (server.server(), Log::of(plan.seed));
-    let machine = Machine { world, node, plan, log, refused: Refused::default(), running: Mutex::default() };
-    let plan = &machine.plan;
-    let disk = machine.world.disk(node);
+    let proof = Proof { machine: Machine::of(server, plan.settings.clone()), log: Log::of(plan.seed), plan };
+    let Proof { machine, plan, log } = &proof;
+    let disk = machine.disk();
     let is_harmless = plan.harm == Harm::None;
     let mut writers: Vec<Writer> = (0..plan.writers).map(|number| Writer::new(number, plan.seed)).collect();
     let mut checked = 0;
@@ -190,17 +161,14 @@ pub(super) fn record(plan: Plan, server: &Simulated) -> Result<usize, String> {
     for _ in 0..CRASHES {
         let kinds = log.kinds();
         let kind = kinds[machine.draw(kinds.len() as u64) as usize];
-        // What is lost of a second shows behind some seconds only.
-        let (longest_ms, pause_us) = if log.mode == Mode::EverySecond { (10 * plan.millis, 20_000) } else { (plan.millis, 2_000) };
+        let (longest_ms, pause) = log.life(plan.millis);
         let time_ns = 5_000_000 + machine.draw(longest_ms * 1_000_000);
         machine.plan_crash(kind, time_ns, CHANGES);
+        if plan.harm == Harm::Said && machine.draw(2) == 1 {
+            proof.plan_failure(time_ns);
+        }
         let may_be_refused = !is_harmless;
-        let load = Load {
-            until_ns: server.now_ns() + time_ns,
-            pause: Duration::from_micros(pause_us),
-            depth: if may_be_refused { 1 } else { 4 },
-            may_be_refused,
-        };
+        let load = Load { until_ns: server.now_ns() + time_ns, pause, depth: if may_be_refused { 1 } else { 4 }, may_be_refused };
         let write = |mut writer: Writer| {
             let own = server.clone();
             server.spawn("writer", move || {
@@ -208,12 +176,19 @@ pub(super) fn record(plan: Plan, server: &Simulated) -> Result<usize, String> {
                 writer
             })
         };
-        let rewrites = (machine.draw(2) == 1).then(|| {
-            let (own, first_ns) = (server.clone(), machine.draw(time_ns));
+        let rewrites = (machine.draw(2) == 1 || log.key_us > 0).then(|| {
+            let (own, first_ns) = (server.clone(), machine.draw(time_ns / if log.key_us > 0 { 4 } else { 1 }));
             server.spawn("rewrites", move || rewrite(&own, load.until_ns, first_ns))
+        });
+        // A log that is broken keeps nothing from being read.
+        let others = is_harmless.then(|| {
+            let (looking, listening) = (server.clone(), server.clone());
+            let looks = server.spawn("looks", move || Seen::look(&looking, load.until_ns));
+            [looks, server.spawn("listens", move || Seen::listen(&listening))]
         });
         let threads: Vec<_> = writers.drain(..).map(write).collect();
         writers = threads.into_iter().map(|thread| thread.join()).collect();
+        let seen: Vec<Seen> = others.into_iter().flatten().map(|thread| thread.join()).collect();
         rewrites.into_iter().for_each(|thread| thread.join());
         let last_told_ns = durability::last_told_ns(&writers);
         server.sleep(Duration::from_nanos((load.until_ns + 1_000_000).saturating_sub(server.now_ns())) + AWAY);
@@ -230,12 +205,12 @@ pub(super) fn record(plan: Plan, server: &Simulated) -> Result<usize, String> {
             machine.boot();
         }
         let Some(mut control) = machine.reach(server) else { break };
-        checked += durability::check(&mut control, &mut writers, machine.promise(kind, last_told_ns))
+        checked += durability::check(&mut control, &mut writers, proof.promise(kind, last_told_ns), &seen)
             .unwrap_or_else(|breach| panic!("after a crash of the {kind:?} with {:?}: {breach}", log.mode));
         disk.set_faults(plan.faults.clone());
     }
     match machine.refused() {
-        None => end(&machine, server, &mut writers),
+        None => end(&proof, server, &mut writers),
         Some(_) if plan.harm == Harm::Hidden => {}
         Some(text) => return Err(format!("the start is refused: {text}")),
     }
@@ -258,20 +233,19 @@ fn rewrite(server: &Simulated, until_ns: u64, first_ns: u64) {
 }
 
 /// Ends the server, and looks what is there when it has started again.
-fn end(machine: &Machine, server: &Simulated, writers: &mut [Writer]) {
-    let disk = machine.world.disk(machine.node);
+fn end(proof: &Proof, server: &Simulated, writers: &mut [Writer]) {
+    let Proof { machine, plan, .. } = proof;
+    let disk = machine.disk();
     disk.heal();
     disk.set_faults(DiskFaults::default());
     for boots in [true, false] {
         let Some(mut control) = machine.reach(server) else {
-            assert!(machine.plan.harm == Harm::Hidden, "the start is refused: {:?}", machine.refused());
+            assert!(plan.harm == Harm::Hidden, "the start is refused: {:?}", machine.refused());
             return;
         };
-        durability::check(&mut control, writers, Promise::Found).unwrap_or_else(|breach| panic!("after a clean end: {breach}"));
-        // The connection ends with the server.
-        let _ = control.send(&[["SHUTDOWN", "NOSAVE"]]);
-        let _ = control.receive();
-        machine.wait();
+        durability::check(&mut control, writers, Promise::Found, &[])
+            .unwrap_or_else(|breach| panic!("after a clean end: {breach}"));
+        machine.shut_down(&mut control);
         if boots {
             machine.boot();
         }

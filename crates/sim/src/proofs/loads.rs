@@ -11,7 +11,7 @@ use almandine_testkit::promises::{channels, claims, computations, events, evicti
 use almandine_testkit::{Client, blocking, storage, transactions};
 
 use super::durable::{self, Harm};
-use super::{Check, Proof, crashing};
+use super::{Check, Proof, crashing, snapshots};
 use crate::runtime::Simulated;
 use crate::scenario::{Medium, Scenario};
 use crate::witness::Order;
@@ -57,8 +57,9 @@ pub(super) fn record(scenario: &Scenario, server: &Simulated) -> io::Result<Chec
             done(rounds)
         }
         Proof::Claims => {
-            match seed % 2 {
+            match seed % 3 {
                 0 => claims::is_claimed_by_who_came_before(server),
+                1 => claims::are_served_of_several(server, || make_cold(scenario, server)),
                 _ => claims::are_told(server, || make_cold(scenario, server)),
             }
             done(8)
@@ -75,6 +76,13 @@ pub(super) fn record(scenario: &Scenario, server: &Simulated) -> io::Result<Chec
             done(eviction::keeps_its_word(server, settings).0)
         }
         Proof::Crashes => Ok(crashing::record(scenario, server)),
+        Proof::Snapshots => {
+            let Scenario { medium, .. } = *scenario;
+            let (clients, settings) = (clients(scenario, 3), super::server_settings(scenario));
+            let (faults, evicts) = (scenario.disk_faults(), medium == Medium::Memory);
+            let result = snapshots::record(&snapshots::Plan { seed, millis, clients, settings, faults, evicts }, server);
+            Ok(Box::new(move || result))
+        }
         Proof::Durability => {
             let result = durable::record(durable_plan(scenario), server);
             Ok(Box::new(move || result))

@@ -78,6 +78,7 @@ impl Shared {
             local.notes.changes.end_unit(unit.last);
         });
         if let Some((rings, place)) = place {
+            step!(DrainBeforeClose);
             unit.draft.publish(rings, local.thread, unit.last, place);
         }
         unit.end();

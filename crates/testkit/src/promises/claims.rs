@@ -42,6 +42,28 @@ pub fn is_claimed_by_who_came_before<R: Runtime>(runtime: &R) {
     }
 }
 
+/// Clients wait for several streams, of which one has left memory when another one gets an entry: each is answered with that.
+///
+/// # Panics
+/// When one is not, or with anything else.
+pub fn are_served_of_several<R: Runtime>(runtime: &R, make_cold: impl Fn()) {
+    let (mut control, mut clients) = (connect(runtime), [connect(runtime), connect(runtime)]);
+    for round in 1..=6 {
+        // As long as that each is a record of its own.
+        let value = "v".repeat(300);
+        for key in ["a", "b"] {
+            assert_ne!(control.line(&format!("XADD {key} {round}-1 f {value}")), Value::Closed);
+        }
+        send(&mut clients[0], &format!("XREAD BLOCK 0 STREAMS a b {round}-1 {round}-1"));
+        send(&mut clients[1], &format!("XREAD BLOCK 0 STREAMS b a {round}-1 {round}-1"));
+        await_blocked(runtime, &mut control, 2);
+        make_cold();
+        let id = format!("{round}-2");
+        assert_eq!(control.line(&format!("XADD a {id} f v")), Value::Bulk(id.clone().into_bytes()));
+        clients.iter_mut().for_each(|client| assert_eq!(ids(&client.receive().expect("an answer")), [id.clone()]));
+    }
+}
+
 /// Clients wait for groups of streams that expire without a command on them: each is told. `meanwhile` runs before the streams
 /// expire.
 ///

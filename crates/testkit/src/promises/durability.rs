@@ -9,12 +9,17 @@
 use std::time::Duration;
 
 use crate::runtime::{LEFT_OUT, Stream};
+use crate::scripted::Script;
 use crate::{Client, Random, Runtime, Value};
 
 /// How many units there were, of all writers.
 const COUNT: &str = "durable:count";
 /// Which of them was the last, by its writer and its number.
 const LAST: &str = "durable:last";
+/// Where units that count are told of.
+const CHANNEL: &str = "durable:told";
+/// Between two looks at the common count.
+const LOOK: Duration = Duration::from_micros(200);
 /// A time that no test lives to see, Unix milliseconds.
 const FAR_MS: i64 = 4_000_000_000_000;
 /// Units of which a list has the numbers.
@@ -50,12 +55,79 @@ pub enum Promise {
     Nothing,
 }
 
-/// A unit that was acknowledged.
+/// A unit that was done.
 #[derive(Clone, Copy, Debug)]
 struct Acknowledged {
+    /// The far future for one that was not acknowledged and found in memory.
     at_ns: u64,
     /// The common count that it was told.
     count: Option<u64>,
+}
+
+/// What other clients than the writers have seen of units in one life of the server, with the times. It must be there after a crash
+/// as what was acknowledged at that time.
+#[derive(Debug, Default)]
+pub struct Seen {
+    /// The common count.
+    counts: Vec<(u64, u64)>,
+    /// Writers and their units.
+    units: Vec<(u64, (usize, u64))>,
+}
+
+impl Promise {
+    /// Whether what was told at a time must be there.
+    fn holds(self, at_ns: u64) -> bool {
+        match self {
+            Self::All => at_ns != u64::MAX,
+            Self::Until(until_ns) => at_ns <= until_ns,
+            Self::Found | Self::Nothing => false,
+        }
+    }
+}
+
+impl Seen {
+    /// Looks at the common count until the time is over or the connection ends.
+    pub fn look<R: Runtime>(runtime: &R, until_ns: u64) -> Self {
+        let mut seen = Self::default();
+        let Ok(mut client) = Client::of(runtime) else { return seen };
+        while runtime.now_ns() < until_ns {
+            runtime.sleep(LOOK);
+            let Ok(Value::Bulk(count)) = client.call(&["GET", COUNT]) else { return seen };
+            let count = String::from_utf8_lossy(&count).parse().unwrap_or_else(|_| panic!("the common count is {count:?}"));
+            seen.counts.push((runtime.now_ns(), count));
+        }
+        seen
+    }
+
+    /// Listens to messages of units until the connection ends.
+    pub fn listen<R: Runtime>(runtime: &R) -> Self {
+        let mut seen = Self::default();
+        let Ok(mut client) = Client::of(runtime) else { return seen };
+        if client.send(&[["SUBSCRIBE", CHANNEL]]).is_err() {
+            return seen;
+        }
+        while let Ok(Value::Array(message)) = client.receive() {
+            let text = message.get(2).and_then(Value::bytes).map(String::from_utf8_lossy).unwrap_or_default();
+            let unit = text.split_once('.').and_then(|(writer, unit)| Some((writer.parse().ok()?, unit.parse().ok()?)));
+            seen.units.extend(unit.map(|unit| (runtime.now_ns(), unit)));
+        }
+        seen
+    }
+
+    /// Compares with the common count and the units of writers that are there.
+    fn check(&self, promise: Promise, count: u64, found: &[u64]) -> Result<(), String> {
+        for (at_ns, seen) in self.counts.iter().filter(|(at_ns, _)| promise.holds(*at_ns)) {
+            if *seen > count {
+                return Err(format!("the common count was seen as {seen} at {at_ns} ns, and is {count}"));
+            }
+        }
+        for (at_ns, (writer, unit)) in self.units.iter().filter(|(at_ns, _)| promise.holds(*at_ns)) {
+            if found.get(*writer).is_some_and(|units| units < unit) {
+                return Err(format!("unit {unit} of writer {writer} was heard of at {at_ns} ns, and {} are there", found[*writer]));
+            }
+        }
+        Ok(())
+    }
 }
 
 /// A writer, through all lives of the server.
@@ -85,7 +157,7 @@ fn counts(unit: u64) -> bool {
 
 /// Whether a unit empties the writer's database and writes into it, unless that has none.
 fn empties(unit: u64) -> bool {
-    unit % 16 == 4
+    unit % 8 == 4
 }
 
 /// Those of the first units that count.
@@ -118,8 +190,20 @@ impl Writer {
         if self.number < DATABASES { self.number + 1 } else { 0 }
     }
 
-    /// A unit: a transaction on several keys, or a command on one.
+    /// A unit: a transaction on several keys, a script, or a command on one.
     fn commands(&self, unit: u64) -> Vec<Vec<String>> {
+        let commands = self.transaction(unit);
+        if unit % 8 != 2 {
+            return commands;
+        }
+        let bytes = |words: &[String]| words.iter().map(|word| word.clone().into_bytes()).collect::<Vec<_>>();
+        let commands: Vec<_> = commands[1..commands.len() - 1].iter().map(|words| bytes(words)).collect();
+        let keys = bytes(&[COUNT.to_owned(), LAST.to_owned(), self.key("last"), self.key("list")]);
+        let eval = Script::random(&mut Random::new(unit)).words(&commands, &keys);
+        vec![eval.into_iter().map(|word| String::from_utf8_lossy(&word).into_owned()).collect()]
+    }
+
+    fn transaction(&self, unit: u64) -> Vec<Vec<String>> {
         let words = |line: &str| line.split(' ').map(str::to_owned).collect::<Vec<_>>();
         let (own, list, single) = (self.key("last"), self.key("list"), self.key("single"));
         let far_ms = FAR_MS + unit.cast_signed();
@@ -143,6 +227,7 @@ impl Writer {
                 words(&format!("PEXPIREAT {own} {far_ms}")),
                 words(&format!("RPUSH {list} {unit}")),
                 words(&format!("LTRIM {list} -{LISTED} -1")),
+                words(&format!("PUBLISH {CHANNEL} {}.{unit}", self.number)),
                 words("EXEC"),
             ],
         }
@@ -178,9 +263,35 @@ impl Writer {
         vec![text(own), far(own, -2), Value::Array(listed), text(single), due, emptied]
     }
 
-    /// Does units until the time is over or the connection ends.
+    /// Does units until the time is over or the server does not answer. One that breaks its log closes connections, and the writer
+    /// goes on behind what it finds then.
     pub fn write<R: Runtime>(&mut self, runtime: &R, load: Load) {
-        let Ok(mut client) = Client::of(runtime) else { return };
+        while runtime.now_ns() < load.until_ns && self.sent - self.kept < UNITS_MAX {
+            let Ok(mut client) = Client::of(runtime) else { return };
+            if !self.is_found_in_memory(&mut client) {
+                return;
+            }
+            self.write_by(runtime, &mut client, load);
+        }
+    }
+
+    /// Learns which of the units that were sent are done. False when the connection ends meanwhile.
+    fn is_found_in_memory<S: Stream>(&mut self, client: &mut Client<S>) -> bool {
+        let least = self.kept + self.acknowledged.len() as u64;
+        if least == self.sent {
+            return true;
+        }
+        let Ok(replies) = client.pipeline(&self.questions()) else { return false };
+        if replies.contains(&Value::Closed) {
+            return false;
+        }
+        self.sent = self.matching(least, replies).unwrap_or_else(|breach| panic!("on a further connection: {breach}"));
+        let unheard = Acknowledged { at_ns: u64::MAX, count: None };
+        self.acknowledged.resize(usize::try_from(self.sent - self.kept).unwrap_or(usize::MAX), unheard);
+        true
+    }
+
+    fn write_by<R: Runtime>(&mut self, runtime: &R, client: &mut Client<R::Stream>, load: Load) {
         while runtime.now_ns() < load.until_ns && self.sent - self.kept < UNITS_MAX {
             runtime.sleep(Duration::from_nanos(self.random.below(load.pause.as_nanos() as usize + 1) as u64));
             self.acts += 1;
@@ -195,7 +306,7 @@ impl Writer {
                 return;
             }
             for (unit, commands) in (first..).zip(commands) {
-                match self.receive(&mut client, unit, commands.len()) {
+                match self.receive(client, unit, commands.len()) {
                     Some(Told::Done(count)) => self.acknowledged.push(Acknowledged { at_ns: runtime.now_ns(), count }),
                     Some(Told::Refused) if load.may_be_refused => self.sent -= 1,
                     Some(Told::Refused) => panic!("unit {unit} of writer {} is refused", self.number),
@@ -226,26 +337,25 @@ impl Writer {
 
     /// How many of its units must be there.
     fn least(&self, promise: Promise) -> u64 {
-        let until = |until_ns| self.acknowledged.iter().take_while(|unit| unit.at_ns <= until_ns).count() as u64;
-        match promise {
-            Promise::All => self.kept + self.acknowledged.len() as u64,
-            Promise::Until(until_ns) => self.kept + until(until_ns),
-            Promise::Found => self.kept,
-            Promise::Nothing => 0,
-        }
+        let last = self.acknowledged.iter().rposition(|unit| promise.holds(unit.at_ns));
+        if promise == Promise::Nothing { 0 } else { self.kept + last.map_or(0, |last| last as u64 + 1) }
     }
 
     /// How many of its units are there.
     fn find<S: Stream>(&self, client: &mut Client<S>, promise: Promise) -> Result<u64, String> {
-        let mut found = client.pipeline(&self.questions()).map_err(|error| error.to_string())?;
+        let found = client.pipeline(&self.questions()).map_err(|error| error.to_string())?;
+        self.matching(self.least(promise), found).map_err(|breach| format!("by {promise:?} {breach}"))
+    }
+
+    /// How many of its units leave what was found, of which these are there at least.
+    fn matching(&self, least: u64, mut found: Vec<Value>) -> Result<u64, String> {
         found.retain(|reply| *reply != Value::ok());
-        let least = self.least(promise);
         (least..=self.sent).find(|units| self.expected(*units) == found).ok_or_else(|| {
             let words: Vec<String> = found.iter().map(ToString::to_string).collect();
             let (number, sent, kept, told) = (self.number, self.sent, self.kept, self.acknowledged.len());
             format!(
-                "writer {number} has sent {sent} units, {kept} were there before and {told} more were acknowledged; by {promise:?} \
-                 the first {least} must be there, and there is {}",
+                "writer {number} has sent {sent} units, {kept} were there before and {told} more were done; the first {least} must \
+                 be there, and there is {}",
                 words.join(", ")
             )
         })
@@ -255,14 +365,16 @@ impl Writer {
 /// The last time at which a writer was told anything.
 #[must_use]
 pub fn last_told_ns(writers: &[Writer]) -> u64 {
-    writers.iter().filter_map(|writer| writer.acknowledged.last()).map(|unit| unit.at_ns).max().unwrap_or(0)
+    let told = writers.iter().flat_map(|writer| &writer.acknowledged).map(|unit| unit.at_ns);
+    told.filter(|at_ns| *at_ns != u64::MAX).max().unwrap_or(0)
 }
 
-/// Looks what is there after a crash, where writers go on. How many of the units that were sent since the last one are there.
+/// Looks what is there after a crash, where writers go on, and compares it with what was acknowledged and `seen`. How many of the
+/// units that were sent since the last one are there.
 ///
 /// # Errors
 /// What is missing, or there in part.
-pub fn check<S: Stream>(client: &mut Client<S>, writers: &mut [Writer], promise: Promise) -> Result<u64, String> {
+pub fn check<S: Stream>(client: &mut Client<S>, writers: &mut [Writer], promise: Promise, seen: &[Seen]) -> Result<u64, String> {
     let replies = client.pipeline(&[["GET", COUNT], ["GET", LAST]]).map_err(|error| error.to_string())?;
     let word = |reply: &Value| String::from_utf8_lossy(reply.bytes().unwrap_or_default()).into_owned();
     let (count, last) = (word(&replies[0]).parse::<u64>().unwrap_or(0), word(&replies[1]));
@@ -271,6 +383,7 @@ pub fn check<S: Stream>(client: &mut Client<S>, writers: &mut [Writer], promise:
     if all != count {
         return Err(format!("the common count is {count}, and of the writers {found:?} units are there, of which {all} count"));
     }
+    seen.iter().try_for_each(|seen| seen.check(promise, count, &found))?;
     for (writer, units) in writers.iter().zip(&found) {
         for (unit, told) in (writer.kept + 1..).zip(&writer.acknowledged) {
             if told.count.is_some_and(|told| (told <= count) != (unit <= *units)) {

@@ -7,6 +7,7 @@ pub mod computations;
 pub mod durability;
 pub mod events;
 pub mod eviction;
+pub mod moment;
 pub mod moves;
 pub mod rights;
 pub mod tracking;
@@ -37,8 +38,13 @@ fn last_of<S: Stream>(client: &mut Client<S>, lines: &[&str]) -> Value {
 
 /// A figure of INFO.
 fn figure<S: Stream>(client: &mut Client<S>, section: &str, name: &str) -> u64 {
-    let info = client.call(&["INFO", section]).expect("INFO").to_string();
-    let (_, rest) = info.split_once(&format!("{name}:")).unwrap_or_else(|| panic!("INFO {section} has no {name}"));
+    figure_of(&client.call(&["INFO", section]).expect("INFO"), name)
+}
+
+/// A figure of what INFO has answered.
+fn figure_of(info: &Value, name: &str) -> u64 {
+    let info = info.to_string();
+    let (_, rest) = info.split_once(&format!("{name}:")).unwrap_or_else(|| panic!("INFO has no {name}"));
     rest.chars().take_while(char::is_ascii_digit).collect::<String>().parse().expect("a number")
 }
 
