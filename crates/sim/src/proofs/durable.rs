@@ -131,12 +131,12 @@ impl Proof {
         }
     }
 
-    /// What must be there after a crash.
-    fn promise(&self, kind: CrashKind, last_told_ns: u64) -> Promise {
+    /// What must be there after a crash. A sync that has failed may drop what was written before, as a machine does.
+    fn promise(&self, kind: CrashKind, has_failed: bool, last_told_ns: u64) -> Promise {
         match self.log.mode {
             _ if self.plan.harm == Harm::Hidden => Promise::Nothing,
             Mode::Always => Promise::All,
-            _ if kind != CrashKind::Machine => Promise::All,
+            _ if kind != CrashKind::Machine && !has_failed => Promise::All,
             // The thread that syncs may be kept from its processor.
             Mode::EverySecond if !self.plan.is_prompt => Promise::Found,
             Mode::EverySecond => Promise::Until(last_told_ns.saturating_sub(LOST_NS)),
@@ -164,7 +164,8 @@ pub(super) fn record(plan: Plan, server: &Simulated) -> Result<usize, String> {
         let (longest_ms, pause) = log.life(plan.millis);
         let time_ns = 5_000_000 + machine.draw(longest_ms * 1_000_000);
         machine.plan_crash(kind, time_ns, CHANGES);
-        if plan.harm == Harm::Said && machine.draw(2) == 1 {
+        let fails = plan.harm == Harm::Said && machine.draw(2) == 1;
+        if fails {
             proof.plan_failure(time_ns);
         }
         let may_be_refused = !is_harmless;
@@ -205,7 +206,7 @@ pub(super) fn record(plan: Plan, server: &Simulated) -> Result<usize, String> {
             machine.boot();
         }
         let Some(mut control) = machine.reach(server) else { break };
-        checked += durability::check(&mut control, &mut writers, proof.promise(kind, last_told_ns), &seen)
+        checked += durability::check(&mut control, &mut writers, proof.promise(kind, fails, last_told_ns), &seen)
             .unwrap_or_else(|breach| panic!("after a crash of the {kind:?} with {:?}: {breach}", log.mode));
         disk.set_faults(plan.faults.clone());
     }

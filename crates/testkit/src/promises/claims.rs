@@ -60,7 +60,7 @@ pub fn are_served_of_several<R: Runtime>(runtime: &R, make_cold: impl Fn()) {
         make_cold();
         let id = format!("{round}-2");
         assert_eq!(control.line(&format!("XADD a {id} f v")), Value::Bulk(id.clone().into_bytes()));
-        clients.iter_mut().for_each(|client| assert_eq!(ids(&client.receive().expect("an answer")), [id.clone()]));
+        clients.iter_mut().for_each(|client| assert_eq!(ids(&client.receive().expect("an answer")), [&*id]));
     }
 }
 
