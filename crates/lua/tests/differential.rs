@@ -57,17 +57,28 @@ fn generated_programs_behave_as_in_lua_5_1() {
             let shown = common::show(&mut machine, text, slice);
             // Texts of objects have addresses, which differ.
             let has_address = shown.contains(": 0x") || expected.contains(": 0x");
-            // Redis' compiler takes `[[` within a long string; and Lua's own command has no limit of memory.
-            let documented = expected.contains("nesting of [[...]]") || shown.contains("not enough memory");
-            if !has_address && !documented && shown != expected {
+            // Redis' compiler takes `[[` within a long string; and Lua's own command makes strings of gigabytes.
+            let too_large = ["not enough memory", "resulting string too large"]
+                .iter()
+                .any(|refusal| shown.contains(refusal) || expected.contains(refusal));
+            let documented = expected.contains("nesting of [[...]]") || too_large;
+            if !has_address && !documented && shown != expected && !differs_from_itself(&oracle, text, expected) {
                 differences += 1;
-                eprintln!("program {}:\n{text}\nis: {shown}\nought to be: {expected}\n", first + index as u64);
+                let number = first + index as u64;
+                eprintln!("program {number}:\n{text}\nis: {shown:.20000}\nought to be: {expected:.20000}\n");
                 assert!(differences < 5, "too many differences");
             }
         }
     }
     assert_eq!(differences, 0);
 }
+
+/// Whether the oracle says something else when it runs once more: a program may look for a digit in the address of an object.
+fn differs_from_itself(oracle: &str, text: &str, expected: &str) -> bool {
+    (0..20).any(|_| run_oracle(oracle, &[text.to_owned()], 0).split("\u{1}\n").next() != Some(expected))
+}
+
+const ORACLE_MEMORY_KIB: u32 = 1 << 20;
 
 fn run_oracle(oracle: &str, programs: &[String], first: u64) -> String {
     let mut text = "programs = {\n".to_owned();
@@ -78,7 +89,9 @@ fn run_oracle(oracle: &str, programs: &[String], first: u64) -> String {
     text.push_str(DRIVER);
     let file: PathBuf = std::env::temp_dir().join(format!("almandine-lua-{}-{first}.lua", std::process::id()));
     std::fs::write(&file, text).expect("the programs are written");
-    let output = Command::new(oracle).arg(&file).output().expect("the oracle runs");
+    // It makes strings as large as its memory admits.
+    let limited = format!("ulimit -v {ORACLE_MEMORY_KIB}; exec {oracle} {}", file.display());
+    let output = Command::new("sh").args(["-c", &limited]).output().expect("the oracle runs");
     std::fs::remove_file(&file).expect("the programs are removed");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     without_places(&String::from_utf8_lossy(&output.stdout), &format!("{}:", file.display()))

@@ -2,6 +2,7 @@
 
 import os
 import sys
+import threading
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
@@ -64,6 +65,21 @@ def what_django_redis_adds():
     equal((cache.sadd("s", 1, 2), cache.smembers("s"), cache.scard("s")), (2, {1, 2}, 2))
 
 
+def locks_of_django_redis():
+    cache = caches["django-redis"]
+    with cache.lock("lock", timeout=10):
+        equal(cache.lock("lock", timeout=10).acquire(blocking=False), False)
+    lock = cache.lock("lock", timeout=10)
+    equal(lock.acquire(blocking=False), True)
+    lock.release()
+    # One command, not a reading and a writing.
+    cache.set("n", 0, timeout=None)
+    threads = [threading.Thread(target=lambda: [cache.incr("n") for _ in range(200)]) for _ in range(4)]
+    [thread.start() for thread in threads]
+    [thread.join() for thread in threads]
+    equal(cache.get("n"), 800)
+
+
 def sessions():
     session = SessionStore()
     session["user"] = 7
@@ -92,5 +108,6 @@ for name in ("default", "django-redis"):
     for function in (clear, values, counters, expiry):
         add(f"{name}: {function.__name__}", lambda function=function, name=name: function(caches[name]))
 add("django-redis: what it adds", what_django_redis_adds)
+add("django-redis: locks and counters of several threads", locks_of_django_redis)
 add("sessions", sessions)
 run()

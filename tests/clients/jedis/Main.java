@@ -19,6 +19,7 @@ import redis.clients.jedis.args.ListDirection;
 import redis.clients.jedis.args.SortedSetOption;
 import redis.clients.jedis.csc.CacheConfig;
 import redis.clients.jedis.exceptions.JedisDataException;
+import redis.clients.jedis.exceptions.JedisNoScriptException;
 import redis.clients.jedis.params.ScanParams;
 import redis.clients.jedis.params.SetParams;
 import redis.clients.jedis.params.XReadGroupParams;
@@ -114,6 +115,27 @@ public class Main extends Checks {
         } catch (JedisDataException e) {
             equal(e.getMessage().startsWith("WRONGTYPE"), true);
         }
+    }
+
+    static void scriptsAndFunctions(Jedis r) {
+        equal(r.eval("return redis.call('INCRBY', KEYS[1], ARGV[1])", List.of("n"), List.of("3")), 3L);
+        String sha = r.scriptLoad("return {KEYS[1], #ARGV, {ok = 'fine'}}");
+        equal(r.evalsha(sha, List.of("k"), List.of("1", "2")), List.of("k", 2L, "fine"));
+        equal(r.scriptExists(sha, "0".repeat(40)), List.of(true, false));
+        var pipeline = r.pipelined();
+        Response<Object> last = null;
+        for (int n = 0; n < 100; n++) last = pipeline.evalsha(sha, List.of("k" + n), List.of());
+        pipeline.sync();
+        equal(last.get(), List.of("k99", 0L, "fine"));
+        try {
+            r.evalsha("0".repeat(40));
+            throw new AssertionError("no error");
+        } catch (JedisNoScriptException e) {
+            equal(e.getMessage().startsWith("NOSCRIPT"), true);
+        }
+        r.functionLoadReplace("#!lua name=sums\nredis.register_function('add', function(keys, args) return redis.call('INCRBY', keys[1], args[1]) end)");
+        equal(r.fcall("add", List.of("n"), List.of("5")), 8L);
+        equal(r.functionList().get(0).getLibraryName(), "sums");
     }
 
     static void publishSubscribe(Jedis r) throws Exception {
@@ -214,6 +236,7 @@ public class Main extends Checks {
         cases.put("hashes, lists, sets, sorted sets, positions, HyperLogLogs", Main::collections);
         cases.put("streams", Main::streams);
         cases.put("pipelines and transactions", Main::pipelinesAndTransactions);
+        cases.put("scripts and functions", Main::scriptsAndFunctions);
         cases.put("publish and subscribe", Main::publishSubscribe);
         cases.put("blocking", Main::blocking);
         cases.put("the server", Main::theServer);

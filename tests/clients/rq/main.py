@@ -13,6 +13,7 @@ import redis
 from rq import Queue, Retry, SimpleWorker
 from rq.job import Dependency, Job
 from rq.registry import FailedJobRegistry, FinishedJobRegistry, ScheduledJobRegistry
+from rq.scheduler import RQScheduler
 from rq.timeouts import TimerDeathPenalty
 
 from checks import PORT, case, equal, eventually, holds, run
@@ -76,6 +77,9 @@ def jobs_are_cancelled_and_deleted():
     equal((job.get_status(), queue.count), ("canceled", 0))
     other.delete()
     equal(len(ScheduledJobRegistry(queue=queue)), 0)
+    for n in range(10):
+        queue.enqueue(jobs.add, n, n)
+    equal((queue.empty(), queue.count), (10, 0))
 
 
 @case
@@ -98,6 +102,19 @@ def a_worker_waits_blocked_for_jobs():
     eventually(lambda: job.return_value(refresh=True) == 42)
     holds(time.monotonic() - started < 2)
     thread.join(5)
+
+
+@case
+def one_scheduler_has_the_lock():
+    soon = queue.enqueue_in(timedelta(seconds=1), jobs.add, 2, 2)
+    one, other = [RQScheduler([queue], connection=r) for _ in range(2)]
+    equal((one.acquire_locks(), other.acquire_locks()), ({"work"}, set()))
+    eventually(lambda: one.enqueue_scheduled_jobs() is None and queue.count == 1)
+    one.release_locks()
+    equal(other.acquire_locks(), {"work"})
+    other.release_locks()
+    work()
+    equal(soon.return_value(refresh=True), 4)
 
 
 run()

@@ -17,17 +17,12 @@ use crate::lexer::Token;
 use crate::proto::{Proto, Variadic};
 use parser::Parser;
 
-/// Compiles a chunk. Its `source` names it in messages: `=name`, `@file`, or the text itself.
+/// Compiles a chunk. Its `source` names it in messages: `=name`, `@file`, or the text itself. Compiled code is no text: its first
+/// byte is a symbol that no chunk begins with.
 ///
 /// # Errors
-/// The text is not Lua 5.1, is compiled code, or passes a limit of the compiler.
+/// The text is not Lua 5.1, or passes a limit of the compiler.
 pub fn compile(text: &[u8], source: &[u8]) -> Result<Arc<Proto>, SyntaxError> {
-    if text.first() == Some(&0x1b) {
-        return Err(SyntaxError {
-            message: [&crate::proto::chunk_name(source, crate::proto::NAME_MAX), &b": compiled chunks are not accepted"[..]]
-                .concat(),
-        });
-    }
     let mut parser = Parser::new(text, source)?;
     parser.open_function(0);
     parser.function().variadic = Variadic::Yes;

@@ -30,7 +30,7 @@ const PROGRAMS: &[Program] = &[
     Program { name: "redis-benchmark", kind: Kind::Python, quick: true },
     Program { name: "iredis", kind: Kind::Python, quick: false },
     Program { name: "redis-py", kind: Kind::Python, quick: true },
-    Program { name: "redis-rs", kind: Kind::Cargo, quick: false },
+    Program { name: "redis-rs", kind: Kind::Cargo, quick: true },
     Program { name: "go-redis", kind: Kind::Go, quick: true },
     Program { name: "jedis", kind: Kind::Maven, quick: false },
     Program { name: "lettuce", kind: Kind::Maven, quick: false },

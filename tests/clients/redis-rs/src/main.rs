@@ -10,7 +10,10 @@ use futures_util::future::join_all;
 use redis::aio::MultiplexedConnection;
 use redis::caching::CacheConfig;
 use redis::streams::{StreamRangeReply, StreamReadOptions, StreamReadReply};
-use redis::{AsyncCommands, AsyncConnectionConfig, Client, Commands, Direction, ExpireOption, Pipeline, ProtocolVersion, RedisResult, cmd, pipe};
+use redis::{
+    AsyncCommands, AsyncConnectionConfig, Client, Commands, Direction, ExpireOption, Pipeline, ProtocolVersion, RedisResult,
+    Script, cmd, pipe,
+};
 
 use run::{equal, holds, is_reference};
 
@@ -40,9 +43,13 @@ fn synchronous(client: &Client) -> RedisResult<()> {
 }
 
 async fn every_type(mut c: MultiplexedConnection, client: &Client) -> RedisResult<()> {
-    let version = if client.get_connection_info().redis_settings().protocol() == ProtocolVersion::RESP3 { "resp=3" } else { "resp=2" };
+    let version =
+        if client.get_connection_info().redis_settings().protocol() == ProtocolVersion::RESP3 { "resp=3" } else { "resp=2" };
     holds(cmd("CLIENT").arg("INFO").query_async::<String>(&mut c).await?.contains(version), version);
-    equal(c.set_options::<_, _, bool>("a", 1, redis::SetOptions::default().with_expiration(redis::SetExpiry::EX(100))).await?, true);
+    equal(
+        c.set_options::<_, _, bool>("a", 1, redis::SetOptions::default().with_expiration(redis::SetExpiry::EX(100))).await?,
+        true,
+    );
     equal(c.ttl::<_, i64>("a").await? > 90, true);
     equal(c.set_nx::<_, _, bool>("a", 2).await?, false);
     equal(c.incr::<_, _, f64>("f", 1.5).await?, 1.5);
@@ -91,12 +98,39 @@ async fn many_at_once(c: MultiplexedConnection, _: &Client) -> RedisResult<()> {
 async fn transactions(mut c: MultiplexedConnection, client: &Client) -> RedisResult<()> {
     equal(pipe().atomic().set("t", 1).ignore().incr("t", 1).query_async::<(i64,)>(&mut c).await?, (2,));
     let failed = pipe().atomic().incr("t", 1).lpush("t", "x").query_async::<(i64, i64)>(&mut c).await;
-    holds(failed.is_err_and(|e| e.to_string().contains("wrong kind") || e.to_string().contains("WRONGTYPE")), "an error within a transaction");
+    holds(
+        failed.is_err_and(|e| e.to_string().contains("wrong kind") || e.to_string().contains("WRONGTYPE")),
+        "an error within a transaction",
+    );
     // WATCH belongs to a connection, so this one is not shared.
     let mut own = client.get_multiplexed_async_connection().await?;
     cmd("WATCH").arg("t").exec_async(&mut own).await?;
     let _: () = c.set("t", 10).await?;
     equal(pipe().atomic().incr("t", 1).query_async::<Option<(i64,)>>(&mut own).await?, None);
+    Ok(())
+}
+
+async fn scripts(mut c: MultiplexedConnection, client: &Client) -> RedisResult<()> {
+    let (fast, slow) =
+        (Script::new("return redis.call('INCRBY', KEYS[1], ARGV[1])"), Script::new("return {KEYS[1], #ARGV, {ok = 'fine'}}"));
+    // The first call hears NOSCRIPT, loads it, and calls again.
+    for sum in [3, 6] {
+        equal(fast.key("n").arg(3).invoke_async::<i64>(&mut c).await?, sum);
+    }
+    equal(slow.key("k").arg(1).arg(2).invoke_async::<(String, i64, String)>(&mut c).await?, ("k".into(), 2, "fine".into()));
+    let mut many = pipe();
+    (0..100).for_each(|n| _ = many.invoke_script(fast.key(format!("{{p}}{n}")).arg(n)));
+    fast.prepare_invoke().load_async(&mut c).await?;
+    equal(many.query_async::<Vec<i64>>(&mut c).await?, (0..100).collect());
+    let failed =
+        Script::new("return redis.error_reply('LIMIT too many')").invoke_async::<_, ()>(&mut c).await.expect_err("an error");
+    equal((failed.code(), failed.detail()), (Some("LIMIT"), Some("too many")));
+    let mut plain = client.get_connection()?;
+    equal(fast.key("n").arg(4).invoke::<i64>(&mut plain)?, 10);
+    let library =
+        "#!lua name=sums\nredis.register_function('add', function(keys, args) return redis.call('INCRBY', keys[1], args[1]) end)";
+    cmd("FUNCTION").arg(&["LOAD", "REPLACE", library]).exec_async(&mut c).await?;
+    equal(cmd("FCALL").arg(&["add", "1", "n", "5"]).query_async::<i64>(&mut c).await?, 15);
     Ok(())
 }
 
@@ -204,6 +238,7 @@ async fn main() {
         run.one(protocol, "every type", every_type).await;
         run.one(protocol, "many at once", many_at_once).await;
         run.one(protocol, "transactions", transactions).await;
+        run.one(protocol, "scripts and functions", scripts).await;
         run.one(protocol, "publish and subscribe", publish_subscribe).await;
         run.one(protocol, "blocking", blocking).await;
     }
