@@ -1,5 +1,8 @@
 //! Numbers as text: what `%.14g` writes, and what `strtod` reads.
 
+/// Integers of so many digits are below 2^53.
+const PLAIN_DIGITS_MAX: usize = 15;
+
 /// Appends a number as `tostring` shows it.
 pub(crate) fn write(out: &mut Vec<u8>, number: f64) {
     if number.trunc() == number && number.abs() < 1e14 && (number != 0.0 || number.is_sign_positive()) {
@@ -79,6 +82,9 @@ fn without_zeros(text: &str) -> &str {
 
 /// The number that a text is, with blanks around it; `None` when it is not one.
 pub(crate) fn parse(text: &[u8]) -> Option<f64> {
+    if let Some(integer) = plain_integer(text) {
+        return Some(integer as f64);
+    }
     // The reader that Lua uses ends at a zero byte.
     let text = &text[..text.iter().position(|b| *b == 0).unwrap_or(text.len())];
     let text = text.trim_ascii_start();
@@ -86,6 +92,14 @@ pub(crate) fn parse(text: &[u8]) -> Option<f64> {
     let text = trim_end(text);
     let (value, length) = parse_prefix(text)?;
     (length == text.len()).then_some(value)
+}
+
+/// The value of a text that is nothing but some decimal digits, few enough for each value to be a number.
+fn plain_integer(text: &[u8]) -> Option<u64> {
+    if text.is_empty() || text.len() > PLAIN_DIGITS_MAX {
+        return None;
+    }
+    text.iter().try_fold(0, |value, byte| byte.is_ascii_digit().then(|| value * 10 + u64::from(byte - b'0')))
 }
 
 /// The number that a text begins with, as `strtod` finds it, and its length; `None` when it begins with none.

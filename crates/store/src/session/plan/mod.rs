@@ -90,6 +90,10 @@ impl Plan<'_> {
         debug_assert!(self.session.local.held.is_empty(), "INV-LATCH-3: one lock plan at a time");
         debug_assert_eq!(hashes.len(), exclusive.len(), "INV-LATCH-3: each key has its mode");
         self.session.look_at_budget();
+        if let ([hash], [exclusive]) = (hashes, exclusive) {
+            self.session.local.held.take_one(&self.session.store.index, *hash, *exclusive);
+            return;
+        }
         self.session.local.held.take(&self.session.store.index, hashes, Modes::Each(exclusive));
         self.session.fetch_ahead(0);
     }
