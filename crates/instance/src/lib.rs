@@ -35,7 +35,7 @@ pub use observe::latency::{self, LatencyMonitor};
 pub use observe::monitor::MonitorFeed;
 pub use observe::rates::Rates;
 pub use observe::slowlog::{self, CommandLogs, SlowEntry, SlowLog};
-pub use observe::statistics::{self, Statistics, WorkerStatistics};
+pub use observe::statistics::{self, CommandTotals, Statistics, WorkerStatistics};
 pub use pause::{Pause, PauseScope};
 pub use persistence::{
     Cancelled, Loading, LoadingFigures, LogSeal, OperationLog, Persistence, Reload, RewriteBegun, RewriteCause, RewriteFigures,

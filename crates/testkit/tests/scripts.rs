@@ -357,11 +357,30 @@ fn sees_one_moment(server: &Server) {
 
 /// Scripts that read, compute for long and write what follows from it lose no addition of others.
 fn lose_no_addition(server: &Server) {
-    let work = "local n = redis.call('GET', KEYS[1]) for _ = 1, 4 do for i = 1, 100000 do local x = i % 7 end end
-                return redis.call('SET', KEYS[1], n + 1)";
+    lose_none_by(server, "KEYS[1]");
+}
+
+/// The same, of scripts whose key shows while they run.
+fn lose_no_addition_growing(server: &Server) {
+    lose_none_by(server, "string.lower('SUM')");
+}
+
+/// A count of INFO's.
+fn counted(client: &mut Client, section: &str, field: &str) -> usize {
+    let info = client.call(&["INFO", section]).expect("a reply").to_string();
+    let number = info.split(field).nth(1).and_then(|rest| rest.split(|byte: char| !byte.is_ascii_digit()).next());
+    number.and_then(|number| number.parse().ok()).unwrap_or(0)
+}
+
+fn lose_none_by(server: &Server, key: &str) {
+    let work = &format!(
+        "local key = {key} local n = redis.call('GET', key) redis.call('GETRANGE', key, 0, 1) redis.pcall('LLEN', key)
+         for _ = 1, 4 do for i = 1, 100000 do local x = i % 7 end end return redis.call('SET', key, n + 1)"
+    );
     let (scripts, rounds) = (3, if full() { 40 } else { 6 });
     let mut client = server.client();
     ok(&mut client, &["SET", "sum", "0"]);
+    ok(&mut client, &["CONFIG", "RESETSTAT"]);
     let added: usize = thread::scope(|scope| {
         let running: Vec<_> = (0..scripts)
             .map(|_| {
@@ -377,6 +396,17 @@ fn lose_no_addition(server: &Server) {
         }
         added
     });
+    // Runs that were given up count nowhere.
+    let calls = scripts * rounds;
+    for (section, field) in [
+        ("commandstats", "cmdstat_get:calls="),
+        ("commandstats", "cmdstat_getrange:calls="),
+        ("commandstats", "cmdstat_llen:calls="),
+        ("errorstats", "errorstat_WRONGTYPE:count="),
+    ] {
+        assert_eq!(counted(&mut client, section, field), calls, "{field}");
+    }
+    assert_eq!(counted(&mut client, "stats", "keyspace_hits:") % calls, 0);
     let sum = client.call(&["GET", "sum"]).expect("a reply").to_string();
     assert!(sum.contains(&(added + scripts * rounds).to_string()), "{sum} of {added} and {}", scripts * rounds);
 }
@@ -386,6 +416,7 @@ fn a_suspended_script_sees_one_moment() {
     let server = Server::start(&Program::Almandine, &["--workers", "2"]);
     sees_one_moment(&server);
     lose_no_addition(&server);
+    lose_no_addition_growing(&server);
 }
 
 /// A plan that grows is latched as one that was known before.
@@ -401,6 +432,7 @@ fn scripts_that_go_on_over_changes_are_noticed() {
     for mutant in ["WatchScript", "CompareScript"] {
         must_notice(mutant, &["--workers", "2"], 1, sees_one_moment);
         must_notice(mutant, &["--workers", "2"], 3, lose_no_addition);
+        must_notice(mutant, &["--workers", "2"], 3, lose_no_addition_growing);
         must_notice(mutant, &["--workers", "2"], 3, growing_sums_are_whole);
     }
 }

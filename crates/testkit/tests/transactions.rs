@@ -34,6 +34,12 @@ fn transactions_hold_in_memory() {
     holds("4 workers", &["--workers", "4"], settings(4, 0));
 }
 
+/// Each unit takes its number under all of its latches, those of keys that show while it runs among them.
+#[test]
+fn transactions_hold_while_they_are_logged() {
+    holds("logged", &["--workers", "4", "--appendonly", "yes", "--dir", "{dir}"], settings(3, 0));
+}
+
 #[test]
 fn transactions_hold_on_cold_keys() {
     holds("cold", &["--workers", "3", "--storage-dir", "{dir}/s", "--maxmemory", "32mb"], settings(5, 64_000_000));
@@ -50,7 +56,7 @@ fn redis_holds_them_too() {
 #[test]
 fn every_missing_step_is_noticed() {
     let _alone = ALONE.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-    for fault in ["WatchUnderLatch", "PlanKeys", "KeepOthersOut"] {
+    for fault in ["WatchUnderLatch", "PlanKeys", "KeepOthersOut", "LatchFurther"] {
         let server = mutants::start(fault, &["--workers", "4"]);
         let mut breaches = 0;
         for round in 0..6 {

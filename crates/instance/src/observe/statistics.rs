@@ -145,6 +145,12 @@ pub struct CommandTotals {
 }
 
 impl CommandTotals {
+    /// Adds executions that took `elapsed_ns` in sum.
+    pub fn add(&mut self, calls: u64, elapsed_ns: u64) {
+        self.calls += calls;
+        self.elapsed_ns += elapsed_ns;
+    }
+
     /// Whether there is anything to report.
     #[must_use]
     pub fn is_empty(&self) -> bool {

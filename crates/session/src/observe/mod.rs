@@ -6,3 +6,4 @@ pub(crate) mod hot_keys;
 pub(crate) mod monitor;
 pub(crate) mod running;
 pub(crate) mod timing;
+pub(crate) mod withheld;

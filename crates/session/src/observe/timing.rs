@@ -15,6 +15,7 @@ use almandine_handler::{Client, Context, Dispatch, Flags, Handler, redact};
 use almandine_io::clock;
 use almandine_resp::Args;
 
+use crate::observe::withheld::Withheld;
 use crate::run::outcome::Pending;
 use crate::state::received::Received;
 
@@ -40,6 +41,8 @@ pub(crate) struct Timing {
     slowlog_len_max: usize,
     /// Whether every command must be timed alone.
     pub(crate) exact: bool,
+    /// What a script has counted that may begin anew, while one runs.
+    pub(crate) withheld: Option<Withheld>,
 }
 
 impl Timing {
@@ -56,6 +59,7 @@ impl Timing {
             spike_ms: 0,
             slowlog_len_max: 0,
             exact: false,
+            withheld: None,
         };
         timing.configure(settings);
         timing
@@ -117,7 +121,11 @@ impl Timing {
         let share_ns = elapsed_ns / u64::from(self.total);
         for index in self.touched.drain(..) {
             let calls = u64::from(std::mem::take(&mut self.calls[usize::from(index)]));
-            statistics.command(usize::from(index)).record(calls, calls * share_ns, self.latency_tracking);
+            if let Some(withheld) = &mut self.withheld {
+                withheld.command(index).add(calls, calls * share_ns);
+            } else {
+                statistics.command(usize::from(index)).record(calls, calls * share_ns, self.latency_tracking);
+            }
         }
         let commands = std::mem::take(&mut self.total);
         self.is_noteworthy(elapsed_ns).then_some(Segment { elapsed_ns, commands, first: self.first })
@@ -174,6 +182,40 @@ impl Timing {
         elapsed_ns
     }
 
+    /// A script has ended that could have begun anew.
+    #[inline]
+    pub(crate) fn count_withheld(&mut self, statistics: &WorkerStatistics) {
+        if let Some(mut withheld) = self.withheld.take()
+            && !withheld.is_empty()
+        {
+            withheld.count(statistics, self.latency_tracking);
+        }
+    }
+
+    /// A command has failed.
+    pub(crate) fn count_failed(&mut self, statistics: &WorkerStatistics, index: u16) {
+        match &mut self.withheld {
+            Some(withheld) => withheld.command(index).failed += 1,
+            None => statistics.command(usize::from(index)).failed.add(1),
+        }
+    }
+
+    /// A command was refused.
+    pub(crate) fn count_rejected(&mut self, statistics: &WorkerStatistics, index: u16) {
+        match &mut self.withheld {
+            Some(withheld) => withheld.command(index).rejected += 1,
+            None => statistics.command(usize::from(index)).rejected.add(1),
+        }
+    }
+
+    /// An error was replied.
+    pub(crate) fn count_error(&mut self, statistics: &WorkerStatistics, text: &str) {
+        match &mut self.withheld {
+            Some(withheld) => withheld.error_replied(text),
+            None => statistics.error_replied(text),
+        }
+    }
+
     /// A command that was timed alone is pending, and will run again.
     #[cold]
     pub(crate) fn suspend(&mut self, client: &Client, start_ns: u64, pending: Pending) {
@@ -201,8 +243,12 @@ impl Timing {
     }
 
     /// Records a command that was timed alone.
-    fn record(&self, context: &Context, client: &Client, dispatch: &Dispatch, args: Args<'_>, elapsed_ns: u64) {
-        context.statistics().command(usize::from(dispatch.index)).record(1, elapsed_ns, self.latency_tracking);
+    fn record(&mut self, context: &Context, client: &Client, dispatch: &Dispatch, args: Args<'_>, elapsed_ns: u64) {
+        if let Some(withheld) = &mut self.withheld {
+            withheld.command(dispatch.index).add(1, elapsed_ns);
+        } else {
+            context.statistics().command(usize::from(dispatch.index)).record(1, elapsed_ns, self.latency_tracking);
+        }
         if self.is_noteworthy(elapsed_ns) {
             let event = if dispatch.flags.any(Flags::FAST) { "fast-command" } else { "command" };
             self.note(

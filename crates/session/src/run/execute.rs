@@ -13,7 +13,6 @@ use crate::run::runner::{Called, Runner};
 use crate::run::{events, script};
 use crate::state::script_run::Restart;
 use crate::steps::plan::declared_keys;
-use crate::steps::reply;
 use crate::steps::residency;
 
 impl Runner {
@@ -102,9 +101,15 @@ impl Runner {
     }
 
     /// Answers a command that has failed.
-    pub(crate) fn fail(&self, client: &Client, out: &mut Output, dispatch: &Dispatch, error: &CommandError) {
-        self.context.statistics().command(usize::from(dispatch.index)).failed.add(1);
-        reply::error(&self.context, client, out, error);
+    pub(crate) fn fail(&mut self, client: &Client, out: &mut Output, dispatch: &Dispatch, error: &CommandError) {
+        self.timing.count_failed(self.context.statistics(), dispatch.index);
+        self.reply_error(client, out, error);
+    }
+
+    /// Answers a command with an error, which counts unless a script has called it that may begin anew.
+    pub(crate) fn reply_error(&mut self, client: &Client, out: &mut Output, error: &CommandError) {
+        self.timing.count_error(self.context.statistics(), &error.text());
+        Reply::new(out, client.version).error(error.bytes());
     }
 
     /// Latches what the command declares and calls its handler. What that has replied when it fails is the caller's to cut off.

@@ -5,6 +5,7 @@
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
+use almandine_base::steps;
 use almandine_net::ConnectionId;
 
 use crate::state::script_run::Suspended;
@@ -64,6 +65,7 @@ impl Rotation {
     /// The script whose turn it is: one that was killed, or the first one.
     pub(crate) fn next(&mut self) -> Option<Box<Suspended>> {
         while let Some(number) = self.killed.pop_front() {
+            steps::take(1);
             if let Some(&place) = self.known.get(&number) {
                 return self.remove(place);
             }
@@ -79,6 +81,7 @@ impl Rotation {
     }
 
     fn remove(&mut self, place: u64) -> Option<Box<Suspended>> {
+        steps::take(1);
         let suspended = self.scripts.remove(&place)?;
         if let (Some(connection), None) = (suspended.connection, &suspended.orphan) {
             self.of_connections.remove(&connection);
@@ -87,5 +90,93 @@ impl Rotation {
             self.known.remove(&running.number);
         }
         Some(suspended)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use almandine_base::Output;
+    use almandine_resp::ProtocolVersion;
+    use almandine_script::{Engine, EngineOptions, Program, ProgramKind, Running, Scripts};
+
+    use super::*;
+    use crate::observe::withheld::Withheld;
+    use crate::state::script_run::{Before, Scope, ScriptRun, Slice};
+
+    fn suspended(program: &Program, running: Arc<Running>, connection: ConnectionId) -> Box<Suspended> {
+        let run = ScriptRun {
+            read_only: true,
+            checks_memory: false,
+            over_limit: false,
+            wrote: false,
+            remembered: false,
+            seen: false,
+            endless: false,
+            scope: Scope::Planned,
+            start_ns: 0,
+            slice: Slice::new(0, 0),
+            times: 0,
+            growth: None,
+            running: Some(running),
+            withheld: Withheld::default(),
+            before: Before { db: 0, version: ProtocolVersion::Resp2, transaction: None },
+        };
+        let engine = Box::new(Engine::new(EngineOptions { seed: 1, memory_limit: 1 << 20, deprecated: false }));
+        let (program, out) = (program.clone(), Output::new());
+        Box::new(Suspended { engine, run, program, connection: Some(connection), orphan: None, out, rest: None })
+    }
+
+    /// Steps that it takes to end scripts, one after the other: those of even connections are killed, the others' close.
+    fn steps_of(count: u64) -> u64 {
+        let scripts = Scripts::default();
+        let program = Program::Script(scripts.evaluate(b"return 1").unwrap());
+        let (table, mut rotation) = (&scripts.running, Rotation::default());
+        for connection in 0..count {
+            let running = table.enter((ProgramKind::Script, Vec::new(), Vec::new()), connection, false);
+            rotation.enter(suspended(&program, running, connection));
+        }
+        let before = steps::taken();
+        for connection in (1..count).rev().step_by(2) {
+            let taken = rotation.take(connection).expect("the script of the connection");
+            assert_eq!(taken.connection, Some(connection));
+            table.leave(taken.run.running.as_ref().unwrap());
+        }
+        for connection in (0..count).step_by(2) {
+            table.kill(ProgramKind::Script).unwrap();
+            let (kills, killed) = table.killed_since(rotation.kills);
+            rotation.note_killed(kills, killed);
+            let killed = rotation.next().expect("the script that was killed");
+            assert_eq!(killed.connection, Some(connection), "the one that has run for longest");
+            table.leave(killed.run.running.as_ref().unwrap());
+        }
+        assert!(rotation.is_empty() && rotation.take(0).is_none() && rotation.next().is_none());
+        steps::taken() - before
+    }
+
+    #[test]
+    fn the_end_of_a_script_costs_the_same_however_many_are_suspended() {
+        assert!(steps_of(80) <= 2 * steps_of(40) + 8);
+    }
+
+    #[test]
+    fn scripts_have_their_turns_in_order_and_a_killed_one_before() {
+        let scripts = Scripts::default();
+        let program = Program::Script(scripts.evaluate(b"return 1").unwrap());
+        let mut rotation = Rotation::default();
+        for connection in 0..4 {
+            let running = scripts.running.enter((ProgramKind::Script, Vec::new(), Vec::new()), 10 - connection, false);
+            rotation.enter(suspended(&program, running, connection));
+        }
+        let first = rotation.next().unwrap();
+        assert_eq!(first.connection, Some(0));
+        rotation.enter(first);
+        // The one that began first.
+        scripts.running.kill(ProgramKind::Script).unwrap();
+        let (kills, killed) = scripts.running.killed_since(0);
+        rotation.note_killed(kills, killed);
+        let order: Vec<_> = std::iter::from_fn(|| rotation.next()).map(|suspended| suspended.connection).collect();
+        assert_eq!(order, [Some(3), Some(1), Some(2), Some(0)]);
     }
 }

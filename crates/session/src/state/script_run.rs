@@ -9,6 +9,8 @@ use almandine_net::ConnectionId;
 use almandine_resp::ProtocolVersion;
 use almandine_script::{Engine, Program, Running};
 
+use crate::observe::withheld::Withheld;
+
 /// A script that runs.
 pub(crate) struct ScriptRun {
     pub(crate) read_only: bool,
@@ -32,6 +34,8 @@ pub(crate) struct ScriptRun {
     pub(crate) growth: Option<Box<Growth>>,
     /// What others see of it, once it was suspended or has run for long.
     pub(crate) running: Option<Arc<Running>>,
+    /// What it has counted in slices before this one.
+    pub(crate) withheld: Withheld,
     /// What its client was.
     pub(crate) before: Before,
 }
@@ -71,12 +75,12 @@ pub(crate) struct Before {
 /// The keys of a script whose plan grows.
 pub(crate) struct Growth {
     /// Those of the plan, and those that its next command wants.
-    pub(crate) known: HashSet<Box<[u8]>>,
+    pub(crate) known: HashSet<Box<[u8]>, rapidhash::fast::RandomState>,
     /// The latter.
     pub(crate) wanted: Vec<Box<[u8]>>,
     /// The script keeps what it has latched when it comes to another key. Else it releases all, and goes on with that one, too.
     pub(crate) keeps: bool,
-    /// Those that were latched since the script began, or was suspended last.
+    /// Those that were latched since the script began, or was suspended last, while nothing of it could have been seen.
     pub(crate) added: Vec<Box<[u8]>>,
 }
 
@@ -88,10 +92,14 @@ impl Growth {
 
     /// A command reads a key.
     pub(crate) fn use_key(&mut self, key: &[u8]) {
-        if !self.known.contains(key) {
-            self.known.insert(key.into());
+        if self.learn(key) {
             self.wanted.push(key.into());
         }
+    }
+
+    /// Whether a key was not known.
+    pub(crate) fn learn(&mut self, key: &[u8]) -> bool {
+        !self.known.contains(key) && self.known.insert(key.into())
     }
 }
 

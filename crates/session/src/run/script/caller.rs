@@ -14,7 +14,6 @@ use crate::run::script::FIRST_SLICE_NS;
 use crate::run::script::rotation::KEYS_MAX;
 use crate::state::script_run::{Restart, Scope, ScriptRun};
 use crate::steps::plan::{Planned, declared_keys};
-use crate::steps::reply;
 
 /// Steps around a command that a script calls.
 const IN_SCRIPT: u8 = steps::MONITOR | steps::TRACK | steps::HOT_KEYS | steps::NOTIFY | steps::READ_AT_ONCE;
@@ -116,13 +115,22 @@ impl Caller<'_> {
 
     /// Whether the unit of the script has all keys of a command. Those that it has not are latched, or wanted.
     fn has_keys(&mut self, dispatch: &Dispatch, args: Args<'_>) -> bool {
-        let Some(growth) = &mut self.run.growth else { return true };
-        declared_keys(&self.runner.context, dispatch, args).for_each(|key| growth.use_key(key));
-        if growth.keeps {
-            for key in growth.wanted.drain(..) {
-                self.runner.accessor.unit().grow(self.client.db, &key);
-                growth.added.push(key);
+        let ScriptRun { growth: Some(growth), seen, .. } = &mut *self.run else { return true };
+        let Runner { context, accessor, .. } = &mut *self.runner;
+        let mut use_key = |key| {
+            if growth.keeps && growth.learn(key) {
+                accessor.unit().grow(self.client.db, key);
+                if !*seen {
+                    growth.added.push(key.into());
+                }
+            } else if !growth.keeps {
+                growth.use_key(key);
             }
+        };
+        if dispatch.key != 0 {
+            use_key(args.at(usize::from(dispatch.key)));
+        } else {
+            declared_keys(context, dispatch, args).for_each(use_key);
         }
         growth.wanted.is_empty()
     }
@@ -163,7 +171,7 @@ impl Commands for Caller<'_> {
         let Some(dispatch) = resolved else {
             let known = table.resolve_known(args.at(0), args.get(1)).filter(|known| known.flags.any(Flags::NO_SCRIPT));
             let error = if known.is_some() { &errors::script::NOT_ALLOWED } else { &errors::script::UNKNOWN_COMMAND };
-            reply::error(&self.runner.context, self.client, out, error);
+            self.runner.reply_error(self.client, out, error);
             return true;
         };
         if self.is_due(dispatch) {
@@ -171,8 +179,9 @@ impl Commands for Caller<'_> {
         }
         if let Some(refusal) = self.refusal(dispatch, args) {
             self.run.seen |= !self.run.endless && self.run.growth.is_none();
-            self.runner.context.statistics().command(usize::from(dispatch.index)).rejected.add(1);
-            reply::error(&self.runner.context, self.client, out, &refusal);
+            let Runner { timing, context, .. } = &mut *self.runner;
+            timing.count_rejected(context.statistics(), dispatch.index);
+            self.runner.reply_error(self.client, out, &refusal);
             return true;
         }
         if self.run.growth.is_some() && !self.has_keys(dispatch, args) {
@@ -210,7 +219,8 @@ impl Commands for Caller<'_> {
         if self.runner.restart == Restart::Due {
             return;
         }
-        self.runner.context.statistics().error_replied(&String::from_utf8_lossy(text));
+        let Runner { timing, context, .. } = &mut *self.runner;
+        timing.count_error(context.statistics(), &String::from_utf8_lossy(text));
     }
 
     fn verdict(&mut self) -> Verdict {

@@ -24,6 +24,7 @@ use almandine_io::clock;
 use almandine_resp::Args;
 use almandine_script::{Engine, Invocation, Program, RunEnd, Running, ScriptFlags};
 
+use crate::observe::withheld::Withheld;
 use crate::run::runner::Runner;
 use crate::run::script::begin::{TOLD, growth_of, is_endless};
 use crate::run::script::caller::Caller;
@@ -169,6 +170,7 @@ impl Runner {
             times: begins.times,
             growth: if scope == Scope::Planned { growth_of(call) } else { None },
             running: begins.running,
+            withheld: Withheld::default(),
             before: Before { db: client.db, version: client.version, transaction: client.transaction.take() },
         };
         client.in_script = true;
@@ -250,11 +252,23 @@ impl Runner {
     ) -> RunEnd {
         let version = run.before.version;
         let watched_bytes = self.after_command.watch(0);
+        // One that may begin anew has not been counted then.
+        let may_begin_anew = run.scope == Scope::Planned && !run.seen;
+        let counters = &self.context.statistics().counters;
+        let looked_up = [counters.keyspace_hits.value(), counters.keyspace_misses.value()];
+        self.timing.withheld = may_begin_anew.then(|| std::mem::take(&mut run.withheld));
         let mut caller = Caller { runner: self, client, run, program, called, key, watched_bytes };
         let end = engine.go_on(program, &mut caller, version, out);
         client.version = version;
         // What its commands took is theirs, the rest is its own.
-        self.timing.end_inner(self.context.statistics());
+        if may_begin_anew && (end == RunEnd::Suspended || self.restart == Restart::Due) {
+            self.timing.end_inner(self.context.statistics());
+            run.withheld = self.timing.withheld.take().unwrap_or_default();
+            run.withheld.take_looked_up(looked_up, self.context.statistics());
+        } else {
+            self.timing.count_withheld(self.context.statistics());
+            self.timing.end_inner(self.context.statistics());
+        }
         end
     }
 
