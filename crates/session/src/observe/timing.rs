@@ -41,8 +41,9 @@ pub(crate) struct Timing {
     slowlog_len_max: usize,
     /// Whether every command must be timed alone.
     pub(crate) exact: bool,
-    /// What a script has counted that may begin anew, while one runs.
-    pub(crate) withheld: Option<Withheld>,
+    /// A script runs that may begin anew: what is counted is kept back.
+    pub(crate) withholds: bool,
+    pub(crate) withheld: Withheld,
 }
 
 impl Timing {
@@ -59,7 +60,8 @@ impl Timing {
             spike_ms: 0,
             slowlog_len_max: 0,
             exact: false,
-            withheld: None,
+            withholds: false,
+            withheld: Withheld::default(),
         };
         timing.configure(settings);
         timing
@@ -121,8 +123,8 @@ impl Timing {
         let share_ns = elapsed_ns / u64::from(self.total);
         for index in self.touched.drain(..) {
             let calls = u64::from(std::mem::take(&mut self.calls[usize::from(index)]));
-            if let Some(withheld) = &mut self.withheld {
-                withheld.command(index).add(calls, calls * share_ns);
+            if self.withholds {
+                self.withheld.command(index).add(calls, calls * share_ns);
             } else {
                 statistics.command(usize::from(index)).record(calls, calls * share_ns, self.latency_tracking);
             }
@@ -185,34 +187,33 @@ impl Timing {
     /// A script has ended that could have begun anew.
     #[inline]
     pub(crate) fn count_withheld(&mut self, statistics: &WorkerStatistics) {
-        if let Some(mut withheld) = self.withheld.take()
-            && !withheld.is_empty()
-        {
-            withheld.count(statistics, self.latency_tracking);
+        self.withholds = false;
+        if !self.withheld.is_empty() {
+            self.withheld.count(statistics, self.latency_tracking);
         }
     }
 
     /// A command has failed.
     pub(crate) fn count_failed(&mut self, statistics: &WorkerStatistics, index: u16) {
-        match &mut self.withheld {
-            Some(withheld) => withheld.command(index).failed += 1,
-            None => statistics.command(usize::from(index)).failed.add(1),
+        match self.withholds {
+            true => self.withheld.command(index).failed += 1,
+            false => statistics.command(usize::from(index)).failed.add(1),
         }
     }
 
     /// A command was refused.
     pub(crate) fn count_rejected(&mut self, statistics: &WorkerStatistics, index: u16) {
-        match &mut self.withheld {
-            Some(withheld) => withheld.command(index).rejected += 1,
-            None => statistics.command(usize::from(index)).rejected.add(1),
+        match self.withholds {
+            true => self.withheld.command(index).rejected += 1,
+            false => statistics.command(usize::from(index)).rejected.add(1),
         }
     }
 
     /// An error was replied.
     pub(crate) fn count_error(&mut self, statistics: &WorkerStatistics, text: &str) {
-        match &mut self.withheld {
-            Some(withheld) => withheld.error_replied(text),
-            None => statistics.error_replied(text),
+        match self.withholds {
+            true => self.withheld.error_replied(text),
+            false => statistics.error_replied(text),
         }
     }
 
@@ -244,8 +245,8 @@ impl Timing {
 
     /// Records a command that was timed alone.
     fn record(&mut self, context: &Context, client: &Client, dispatch: &Dispatch, args: Args<'_>, elapsed_ns: u64) {
-        if let Some(withheld) = &mut self.withheld {
-            withheld.command(dispatch.index).add(1, elapsed_ns);
+        if self.withholds {
+            self.withheld.command(dispatch.index).add(1, elapsed_ns);
         } else {
             context.statistics().command(usize::from(dispatch.index)).record(1, elapsed_ns, self.latency_tracking);
         }

@@ -102,7 +102,6 @@ mod tests {
     use almandine_script::{Engine, EngineOptions, Program, ProgramKind, Running, Scripts};
 
     use super::*;
-    use crate::observe::withheld::Withheld;
     use crate::state::script_run::{Before, Scope, ScriptRun, Slice};
 
     fn suspended(program: &Program, running: Arc<Running>, connection: ConnectionId) -> Box<Suspended> {
@@ -120,7 +119,7 @@ mod tests {
             times: 0,
             growth: None,
             running: Some(running),
-            withheld: Withheld::default(),
+            withheld: None,
             before: Before { db: 0, version: ProtocolVersion::Resp2, transaction: None },
         };
         let engine = Box::new(Engine::new(EngineOptions { seed: 1, memory_limit: 1 << 20, deprecated: false }));

@@ -35,7 +35,7 @@ pub(crate) struct ScriptRun {
     /// What others see of it, once it was suspended or has run for long.
     pub(crate) running: Option<Arc<Running>>,
     /// What it has counted in slices before this one.
-    pub(crate) withheld: Withheld,
+    pub(crate) withheld: Option<Box<Withheld>>,
     /// What its client was.
     pub(crate) before: Before,
 }

@@ -21,10 +21,10 @@ use almandine_base::Output;
 use almandine_base::points::{Witness, witness};
 use almandine_handler::{Anew, Client, CommandError, Outcome, PlannedKey, Prepare, ScriptCall, ScriptTurn, Stop, errors};
 use almandine_io::clock;
+use almandine_keyspace::GlanceId;
 use almandine_resp::Args;
 use almandine_script::{Engine, Invocation, Program, RunEnd, Running, ScriptFlags};
 
-use crate::observe::withheld::Withheld;
 use crate::run::runner::Runner;
 use crate::run::script::begin::{TOLD, growth_of, is_endless};
 use crate::run::script::caller::Caller;
@@ -170,12 +170,18 @@ impl Runner {
             times: begins.times,
             growth: if scope == Scope::Planned { growth_of(call) } else { None },
             running: begins.running,
-            withheld: Withheld::default(),
+            withheld: None,
             before: Before { db: client.db, version: client.version, transaction: client.transaction.take() },
         };
         client.in_script = true;
         let (mark, before, at) = (out.mark(), out.len(), out.bytes.len());
-        let called = (Some(args), if scope == Scope::Single { key } else { PlannedKey::default() });
+        let key = match scope {
+            Scope::Single => key,
+            // Its bucket is latched: what was seen before is of no use.
+            Scope::Planned => PlannedKey { glance: GlanceId::default(), ..key },
+            Scope::Alone | Scope::OfTransaction => PlannedKey::default(),
+        };
+        let called = (Some(args), key);
         let mut rest = None;
         let mut end = self.go_on((&mut engine, &call.program), &mut run, client, out, called);
         while end == RunEnd::Suspended && scope == Scope::Planned {
@@ -256,15 +262,20 @@ impl Runner {
         let may_begin_anew = run.scope == Scope::Planned && !run.seen;
         let counters = &self.context.statistics().counters;
         let looked_up = [counters.keyspace_hits.value(), counters.keyspace_misses.value()];
-        self.timing.withheld = may_begin_anew.then(|| std::mem::take(&mut run.withheld));
+        self.timing.withholds = may_begin_anew;
+        if let Some(withheld) = run.withheld.take() {
+            self.timing.withheld = *withheld;
+        }
         let mut caller = Caller { runner: self, client, run, program, called, key, watched_bytes };
         let end = engine.go_on(program, &mut caller, version, out);
         client.version = version;
         // What its commands took is theirs, the rest is its own.
         if may_begin_anew && (end == RunEnd::Suspended || self.restart == Restart::Due) {
             self.timing.end_inner(self.context.statistics());
-            run.withheld = self.timing.withheld.take().unwrap_or_default();
-            run.withheld.take_looked_up(looked_up, self.context.statistics());
+            self.timing.withholds = false;
+            let mut withheld = Box::new(std::mem::take(&mut self.timing.withheld));
+            withheld.take_looked_up(looked_up, self.context.statistics());
+            run.withheld = Some(withheld);
         } else {
             self.timing.count_withheld(self.context.statistics());
             self.timing.end_inner(self.context.statistics());
