@@ -1,6 +1,6 @@
 //! Numbers as text: what `%.14g` writes, and what `strtod` reads.
 
-/// Integers of so many digits are below 2^53.
+/// Integers of this many digits are below 2^53.
 const PLAIN_DIGITS_MAX: usize = 15;
 
 /// Appends a number as `tostring` shows it.
