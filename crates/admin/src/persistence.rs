@@ -2,7 +2,8 @@
 
 use almandine_command_spec::{Arg, Category, CommandSpec, Group, Traits};
 use almandine_handler::{AdminCall, Command, CommandError, Handler, Outcome, Word, errors, number};
-use almandine_instance::{Cancelled, RewriteBegun, SaveRefused, SaveTask};
+use almandine_instance::{Cancelled, Instance, RewriteBegun, SaveRefused, SaveTask};
+use almandine_resp::Args;
 
 use crate::operators::{FOR_OPERATORS, outside_epoch};
 
@@ -106,14 +107,16 @@ const LASTSAVE: Command = Command {
         name: "LASTSAVE",
         id: 450,
         summary: "Returns the Unix timestamp of the last successful save to disk.",
+        args: &[Arg::integer("dbid").optional()],
         group: Group::Server,
         traits: Traits { loading: true, stale: true, fast: true, ..Traits::NONE },
         categories: Some(&[Category::Admin, Category::Dangerous]),
         tips: &["nondeterministic_output"],
         ..CommandSpec::BLANK
     },
-    // As in Redis, the start counts as a save.
+    // As in Redis, the start counts as a save. Garnet names a database, and all are saved together.
     run: Handler::Read(|call| {
+        check_database(call.args, &call.context.instance)?;
         call.reply.integer(call.context.instance.persistence.saves.figures().last_s);
         Ok(())
     }),
@@ -135,15 +138,7 @@ const COMMITAOF: Command = Command {
 
 /// There is one log of all databases. The connections of the client's worker wait with it.
 fn commitaof(call: &mut AdminCall<'_>) -> Outcome {
-    if call.args.len() > 2 {
-        return Err(CommandError::Syntax.into());
-    }
-    if let Some(db) = call.args.get(1) {
-        let databases = call.context.instance.keyspace.databases() as u64;
-        if u64::try_from(number::integer(db)?).map_or(true, |db| db >= databases) {
-            return Err(CommandError::DatabaseOutOfRange.into());
-        }
-    }
+    check_database(call.args, &call.context.instance)?;
     if !call.context.instance.persistence.log.is_on() {
         return Err(errors::server::COMMIT_WITHOUT_LOG.into());
     }
@@ -151,5 +146,19 @@ fn commitaof(call: &mut AdminCall<'_>) -> Outcome {
     outside_epoch(call, |instance| committed = instance.persistence.commit());
     committed.map_err(|problem| errors::server::commit_failed(&problem))?;
     call.reply.simple("AOF file committed");
+    Ok(())
+}
+
+/// Garnet names a database behind the command. What is asked of one is done, or told, of all.
+fn check_database(args: Args<'_>, instance: &Instance) -> Outcome {
+    if args.len() > 2 {
+        return Err(CommandError::Syntax.into());
+    }
+    if let Some(db) = args.get(1) {
+        let databases = instance.keyspace.databases() as u64;
+        if u64::try_from(number::integer(db)?).map_or(true, |db| db >= databases) {
+            return Err(CommandError::DatabaseOutOfRange.into());
+        }
+    }
     Ok(())
 }
