@@ -3,6 +3,7 @@
 use std::io::{self, Write};
 
 use almandine_base::object::ImageCursor;
+use almandine_base::steps;
 use almandine_keyspace::{Body, DumpedKey, Missing};
 
 use super::format::{
@@ -76,6 +77,7 @@ impl<W: Write> BaseWriter<W> {
     /// # Errors
     /// As `out` reports them; or a part of the value is not in memory.
     pub fn key(&mut self, key: &DumpedKey<'_>) -> io::Result<()> {
+        steps::take(1);
         let out = &mut self.entries;
         let flag = |flag: u8, has: bool| if has { flag } else { 0 };
         let bytes = match key.value {

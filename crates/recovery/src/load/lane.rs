@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use almandine_base::steps;
 use almandine_io::{clock, thread};
 use almandine_keyspace::{Accessor, Key, Missing, Put, Refusal, frequency};
 use almandine_rdb::file::{Entry, EntryMetadata, Fault, FileError};
@@ -96,6 +97,7 @@ impl Lane for RdbLane {
         for keys in job.keys.chunks(BATCH_KEYS) {
             found.clear();
             for &of in keys {
+                steps::take(1);
                 let (name, value) = (&job.bytes[begin..of.name_end], &job.bytes[of.name_end..of.value_end]);
                 found.push(Found { key: accessor.key(of.db, name), value, of });
                 begin = of.value_end;

@@ -4,6 +4,7 @@
 use std::collections::HashMap;
 
 use almandine_base::object::{Object, Types};
+use almandine_base::steps;
 use almandine_keyspace::{Accessor, Body, Effect, HeapValue, Key, Put, Refusal, SharedValue};
 use almandine_oplog::{LogEntry, epoch_of};
 
@@ -192,6 +193,7 @@ impl Lane for LogLane {
         for items in job.items.chunks(TOGETHER) {
             known.clear();
             for item in items {
+                steps::take(1);
                 let (from, bytes) = (begin, &job.bytes[begin..item.end]);
                 debug_assert!(from < item.end, "an item has bytes");
                 begin = item.end;

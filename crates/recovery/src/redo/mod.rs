@@ -13,7 +13,7 @@ mod lanes;
 
 use std::fmt;
 
-use almandine_base::step;
+use almandine_base::{step, steps};
 use almandine_keyspace::Refusal;
 use almandine_oplog::append::Leftover;
 use almandine_oplog::entry::parts;
@@ -213,6 +213,7 @@ impl Redo {
     fn unit(&mut self, lanes: &mut LogLanes<'_>, number: u64, unit: &[u8]) -> Result<(), RedoFault> {
         let mut rest = unit;
         while !rest.is_empty() {
+            steps::take(1);
             let (entry, behind) = LogEntry::split(rest).ok_or(RedoFault::Unknown { number })?;
             let bytes = &rest[..rest.len() - behind.len()];
             rest = behind;
@@ -271,6 +272,7 @@ impl Redo {
     fn database_of(&mut self, contents: u64) -> Option<u16> {
         self.last_contents = self.last_contents.max(contents);
         if self.last_found.0 != contents || contents == UNNAMED {
+            steps::take(self.databases.len());
             let db = self.databases.iter().position(|&of| of == contents)?;
             self.last_found = (contents, u16::try_from(db).unwrap_or(u16::MAX));
         }
