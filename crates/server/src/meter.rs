@@ -17,6 +17,10 @@ impl SaveMeter for Meter {
         self.0.millionths() as f64 / 1e6
     }
 
+    fn saved_bytes(&self) -> (u64, u64) {
+        self.0.saved_bytes()
+    }
+
     fn cancel(&self) {
         self.0.cancel();
     }

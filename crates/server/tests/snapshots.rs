@@ -109,11 +109,24 @@ fn snapshots_are_written_when_asked_for() {
     let runs = Value::Error(b"ERR Background save already in progress".to_vec());
     assert_eq!((client.line("BGSAVE"), client.line("SAVE"), client.line("DEBUG RELOAD")), (runs.clone(), runs.clone(), runs));
     assert_eq!(info(&mut client, "rdb_bgsave_in_progress").as_deref(), Some("1"));
-    // Others write meanwhile.
+    // Others write meanwhile, and what was there is kept for the snapshot.
     assert_eq!(client.line("SET later 1"), ok());
+    let number = |client: &mut Client, field: &str| info(client, field).unwrap().parse::<u64>().unwrap();
+    assert_eq!(number(&mut client, "rdb_last_cow_size"), 0);
+    for key in 0..1000 {
+        assert_eq!(client.line(&format!("SET key:{key} other")), ok());
+    }
+    while number(&mut client, "current_cow_size") == 0 {
+        assert_eq!(info(&mut client, "rdb_bgsave_in_progress").as_deref(), Some("1"));
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let kept = number(&mut client, "current_cow_peak");
+    assert!(kept > 1000, "{kept} bytes");
     assert!(!dump.exists());
     assert_eq!(client.line("BGSAVE CANCEL"), Value::Simple(b"Background saving cancelled".to_vec()));
     await_info(&mut client, "rdb_bgsave_in_progress", "0");
+    assert_eq!((number(&mut client, "current_cow_size"), number(&mut client, "current_cow_peak")), (0, 0));
+    assert!(number(&mut client, "rdb_last_cow_size") >= kept);
     assert_eq!(info(&mut client, "rdb_last_bgsave_status").as_deref(), Some("ok"));
     assert!(client.line("BGSAVE CANCEL").to_string().contains("not in progress"));
     assert!(!dump.exists());

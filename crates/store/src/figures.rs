@@ -23,6 +23,12 @@ pub struct Figures<'s> {
 }
 
 impl Figures<'_> {
+    /// Bytes that are kept for a copy of one moment: of what sessions have changed before its walk came.
+    #[must_use]
+    pub fn copying_bytes(self) -> u64 {
+        self.store.inner.consumers.copying.bytes()
+    }
+
     /// Live records of a namespace, and those of them with an expiry. Exact.
     #[must_use]
     pub fn namespace_len(self, namespace: u16) -> (u64, u64) {

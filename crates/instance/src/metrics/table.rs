@@ -175,8 +175,9 @@ metrics! {
 
     Persistence Gauge loading: "1 while data is loaded" = |r| Integer(r.instance.persistence.is_loading().into());
     Persistence Gauge async_loading: "1 while a replica loads data beside what it serves" = NONE;
-    Persistence Gauge current_cow_peak: "Bytes copied for a snapshot" = NONE;
-    Persistence Gauge current_cow_size: "Bytes copied for a snapshot" = NONE;
+    Persistence Gauge current_cow_peak: "Most bytes kept for the running snapshot of what clients changed before it came to that" =
+        |r| Integer(r.saves.saved_bytes.1);
+    Persistence Gauge current_cow_size: "Bytes kept so now" = |r| Integer(r.saves.saved_bytes.0);
     Persistence Gauge current_cow_size_age: "Seconds since that was measured" = NONE;
     Persistence Gauge current_fork_perc: "Per cent of the running snapshot that are done" = |r| Decimal(r.saves.share * 100.0);
     Persistence Gauge current_save_keys_processed: "Keys written of the running snapshot" = |r| Integer(r.saves.keys);
@@ -194,7 +195,8 @@ metrics! {
     Persistence Gauge rdb_current_bgsave_time_sec: "Seconds that the running snapshot has taken" =
         |r| r.saves.running_s.filter(|_| r.saves.in_background).map_or(Signed(-1), Integer);
     Persistence Counter rdb_saves: "Snapshots since the start" = |r| Integer(r.saves.count);
-    Persistence Gauge rdb_last_cow_size: "Bytes copied for the last snapshot" = NONE;
+    Persistence Gauge rdb_last_cow_size: "Most bytes kept so for the last snapshot" =
+        |r| Integer(r.saves.last_saved_bytes);
     Persistence Gauge rdb_last_load_keys_expired: "Keys of the last snapshot loaded that were past their time" =
         |r| Integer(r.instance.persistence.loading.keys_expired());
     Persistence Gauge rdb_last_load_keys_loaded: "Keys of the last snapshot loaded" =
@@ -211,8 +213,8 @@ metrics! {
     Persistence Counter aof_rewrites: "Rewrites" = |r| Integer(r.rewrites.count);
     Persistence Counter aof_rewrites_consecutive_failures: "Failed rewrites in a row" = |r| Integer(r.rewrites.failures.into());
     Persistence Text aof_last_write_status: "Outcome of the last write to the log" =
-        |r| Text(if r.log.as_ref().is_some_and(|log| log.last_write_failed) { "err" } else { "ok" }.to_owned());
-    Persistence Gauge aof_last_cow_size: "Bytes copied for the last rewrite" = NONE;
+        |r| Text(if r.log.as_ref().is_some_and(|log| log.last_write_failed) || is_unlogged(r) { "err" } else { "ok" }.to_owned());
+    Persistence Gauge aof_last_cow_size: "Bytes kept for the last rewrite: none, for the log completes its base" = NONE;
     Persistence Gauge aof_current_size: "Bytes of the log of writes, its base included; this and what follows while there is one" =
         |r| of_log(r, |log| log.bytes + r.instance.persistence.log.base_bytes());
     Persistence Gauge aof_base_size: "Bytes that it had after its last rewrite, or its base at the start" =
@@ -421,6 +423,11 @@ metrics! {
         |r| Integer(r.store.revivified.max(0).unsigned_abs());
     Storage Counter storage_read_retries: "Latch-free reads that had to start over" =
         |r| Integer(r.store.read_retries.max(0).unsigned_abs());
+}
+
+/// Whether writes are refused because the log takes none: its disk is full, or fails.
+fn is_unlogged(r: &Readings<'_>) -> bool {
+    r.instance.persistence.is_unlogged()
 }
 
 /// A figure of the operation log, which is shown while there is one.

@@ -236,6 +236,10 @@ mod tests {
             0.0
         }
 
+        fn saved_bytes(&self) -> (u64, u64) {
+            (0, 0)
+        }
+
         fn cancel(&self) {
             self.0.store(true, std::sync::atomic::Ordering::Relaxed);
         }

@@ -45,6 +45,8 @@ pub trait SaveMeter: Send + Sync {
     fn keys(&self) -> u64;
     /// How much is done, 0 to 1.
     fn share(&self) -> f64;
+    /// Bytes that are kept of what clients have changed before it came to that: now, and at most since it began.
+    fn saved_bytes(&self) -> (u64, u64);
     /// Asks for its end, without a file.
     fn cancel(&self);
 }
@@ -104,6 +106,10 @@ pub struct SaveFigures {
     pub keys_total: u64,
     /// How much of it is done, 0 to 1.
     pub share: f64,
+    /// Of the running one: bytes that are kept of what clients have changed before it came to that, and at most since it began.
+    pub saved_bytes: (u64, u64),
+    /// The most that were kept so for the last one.
+    pub last_saved_bytes: u64,
     /// The keyspace's count of changes at the last snapshot.
     pub changes: i64,
 }
@@ -260,6 +266,9 @@ impl Saves {
         let Some(running) = state.running.take() else { return };
         let took_s = u64::try_from((now_ms - running.began_ms) / 1000).unwrap_or(0);
         state.tried_s = now_ms / 1000;
+        if let Some(meter) = &running.meter {
+            state.figures.last_saved_bytes = meter.saved_bytes().1;
+        }
         match outcome {
             SaveOutcome::Done { changes, .. } if !running.task.writes() => state.figures.changes = changes,
             SaveOutcome::Done { changes, .. } => {
@@ -293,6 +302,7 @@ impl Saves {
             figures.running_s = u64::try_from((clock::unix_ms() - running.began_ms) / 1000).ok();
             figures.keys = running.meter.as_ref().map_or(0, |meter| meter.keys());
             figures.share = running.meter.as_ref().map_or(0.0, |meter| meter.share());
+            figures.saved_bytes = running.meter.as_ref().map_or((0, 0), |meter| meter.saved_bytes());
         } else {
             figures.keys_total = 0;
         }

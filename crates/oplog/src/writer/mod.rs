@@ -52,6 +52,9 @@ pub trait LogListener: Send {
     fn is_quiet(&self) -> bool {
         false
     }
+
+    /// A group was written, in this time; durably, or for the system to keep.
+    fn wrote(&self, _elapsed_ns: u64, _durably: bool) {}
 }
 
 /// A place in the log that ends with a closed cut.

@@ -224,6 +224,7 @@ impl Work {
             figures.slow_syncs += u64::from(durable && now - begun > SECOND_NS);
             figures.last_write_failed = false;
         });
+        self.listener.wrote(now - begun, durable);
         if appended.units > 0 {
             (self.is_sealed, self.times.written_ns) = (false, now);
         }

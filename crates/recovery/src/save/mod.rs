@@ -17,6 +17,7 @@ pub use stale::remove_stale;
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use almandine_io::{clock, process, thread};
@@ -98,8 +99,10 @@ impl SnapshotFile {
         };
         file.head(accessor)?;
         let (mut attempts, mut failed) = (0, None);
+        let keyspace = Arc::clone(accessor.keyspace());
         loop {
             let more = self.copying.next(accessor, |key| {
+                progress.kept(keyspace.figures().copying_bytes());
                 if failed.is_none() && !progress.is_cancelled() {
                     failed = file.key(&key).err();
                 }

@@ -65,6 +65,8 @@ pub struct SaveProgress {
     keys: AtomicU64,
     bytes: AtomicU64,
     millionths: AtomicU64,
+    saved_bytes: AtomicU64,
+    saved_bytes_max: AtomicU64,
     cancelled: AtomicBool,
     /// Microseconds to rest behind each key, for tests of what happens meanwhile.
     pub key_delay_us: AtomicU64,
@@ -89,6 +91,12 @@ impl SaveProgress {
         self.millionths.load(Relaxed)
     }
 
+    /// Bytes that are kept of what clients have changed before it came to that: now, and at most since it began.
+    #[must_use]
+    pub fn saved_bytes(&self) -> (u64, u64) {
+        (self.saved_bytes.load(Relaxed), self.saved_bytes_max.load(Relaxed))
+    }
+
     /// Asks for its end, without a file.
     pub fn cancel(&self) {
         self.cancelled.store(true, Relaxed);
@@ -110,6 +118,14 @@ impl SaveProgress {
 
     pub(crate) fn set_keys(&self, keys: u64) {
         self.keys.store(keys, Relaxed);
+    }
+
+    /// Bytes are kept of what clients have changed. Called by the writing thread only.
+    pub(super) fn kept(&self, bytes: u64) {
+        self.saved_bytes.store(bytes, Relaxed);
+        if bytes > self.saved_bytes_max.load(Relaxed) {
+            self.saved_bytes_max.store(bytes, Relaxed);
+        }
     }
 
     pub(super) fn copied(&self, bytes: u64, millionths: u64) {

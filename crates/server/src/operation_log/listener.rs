@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use almandine_instance::{Instance, Message};
-use almandine_oplog::writer::{LogListener, LogProgress, LogState};
+use almandine_io::clock;
+use almandine_oplog::writer::{LogListener, LogProgress, LogState, SyncMode};
 
 /// Passes it on.
 pub(super) struct Listener {
@@ -19,6 +20,30 @@ impl LogListener for Listener {
 
     fn is_quiet(&self) -> bool {
         self.instance.workers.rest.is_whole()
+    }
+
+    /// Writes and syncs are of one thread, so that no write waits for a sync, as it may in Redis.
+    fn wrote(&self, elapsed_ns: u64, durably: bool) {
+        let (instance, elapsed_ms) = (&self.instance, elapsed_ns / 1_000_000);
+        if elapsed_ms == 0 {
+            return;
+        }
+        let threshold_ms = instance.config.snapshot().settings.observe.latency_monitor_threshold_ms;
+        if threshold_ms == 0 || elapsed_ms < threshold_ms {
+            return;
+        }
+        let now_s = clock::unix_ms() / 1000;
+        if durably {
+            // In the other modes no client waits for a sync.
+            if self.progress.mode() == SyncMode::Always {
+                instance.latency.record("aof-fsync-always", now_s, elapsed_ms);
+            }
+            return;
+        }
+        let persistence = &instance.persistence;
+        let is_alone = !persistence.rewrites.is_running() && persistence.saves.figures().running_s.is_none();
+        instance.latency.record(if is_alone { "aof-write-alone" } else { "aof-write-active-child" }, now_s, elapsed_ms);
+        instance.latency.record("aof-write", now_s, elapsed_ms);
     }
 
     fn changed(&self, state: LogState) {
@@ -39,5 +64,43 @@ impl LogListener for Listener {
             // Those that wait learn by their connection's end that it is not known what became of what they asked for.
             self.instance.workers.broadcast(&Message::LogBroken);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use almandine_config::{Config, Startup};
+    use almandine_instance::Acl;
+    use almandine_keyspace::{Keyspace, Options};
+
+    use super::*;
+
+    fn listener(threshold_ms: &str) -> Listener {
+        let args = ["--latency-monitor-threshold", threshold_ms].map(str::to_owned);
+        let Ok(Startup::Run(config)) = Config::load(&args) else { panic!("a configuration") };
+        let store = almandine_store::Options { background: false, ..Default::default() };
+        let keyspace = Keyspace::open(Options { store, ..Options::default() }).unwrap();
+        let table = crate::commands::table(&[]).unwrap();
+        let instance = Instance::new(*config, keyspace, 1, Acl::open(table.catalog()), "0".repeat(40));
+        Listener { instance: Arc::new(instance), progress: Arc::default() }
+    }
+
+    #[test]
+    fn slow_writes_are_events_of_latency() {
+        let of = |listener: &Listener, event: &str| listener.instance.latency.event(event).map(|event| event.max_ms);
+        let listens = listener("5");
+        listens.wrote(4_999_999, true);
+        assert_eq!(of(&listens, "aof-fsync-always"), None, "it is below the threshold");
+        listens.wrote(5_000_000, true);
+        listens.wrote(7_500_000, false);
+        assert_eq!((of(&listens, "aof-fsync-always"), of(&listens, "aof-write")), (Some(5), Some(7)));
+        assert_eq!((of(&listens, "aof-write-alone"), of(&listens, "aof-write-active-child")), (Some(7), None));
+        let lax = listener("5");
+        lax.progress.set_mode(SyncMode::EverySecond);
+        lax.wrote(9_000_000, true);
+        assert!(lax.instance.latency.events().is_empty());
+        let deaf = listener("0");
+        deaf.wrote(1 << 40, true);
+        assert!(deaf.instance.latency.events().is_empty());
     }
 }
