@@ -38,6 +38,8 @@ pub(crate) const CHUNK_WORDS: u64 = (CHUNK_BYTES / WORD) as u64;
 const CHUNKS_PER_PAGE: u64 = PAGE_WORDS / CHUNK_WORDS;
 /// Words of a cache line.
 const LINE_WORDS: u64 = 8;
+/// Lines of a record that are asked for ahead, at most.
+const LINES_AHEAD: u64 = 4;
 /// Pages that are kept ready in front of the tail.
 pub(crate) const PAGES_AHEAD: u64 = 3;
 
@@ -118,6 +120,23 @@ impl Log {
         crate::index::prefetch(pointer);
         if address % LINE_WORDS > LINE_WORDS / 2 {
             crate::index::prefetch(pointer.wrapping_add(LINE_WORDS as usize * WORD));
+        }
+    }
+
+    /// Whether a record is so long that [`Log::prefetch`] may have left a line of it.
+    #[inline]
+    pub(crate) fn has_further_lines(header: Header) -> bool {
+        header.units() > LINE_WORDS as usize
+    }
+
+    /// Asks the cache for the lines of a record that [`Log::prefetch`] has left, as far as they are few: of many the processor
+    /// finds the later ones by itself.
+    #[inline]
+    pub(crate) fn prefetch_further(&self, address: u64, header: Header) {
+        let end = address % LINE_WORDS + header.units() as u64;
+        let pointer = self.pointer(address);
+        for line in 1..end.div_ceil(LINE_WORDS).min(LINES_AHEAD) {
+            crate::index::prefetch(pointer.wrapping_add(line as usize * LINE_WORDS as usize * WORD));
         }
     }
 

@@ -87,5 +87,12 @@ impl Glances {
             index.glance_further(glance);
             prefetch(glance);
         }
+        let in_memory = |glance: &&Glance| glance.entry != Entry::EMPTY && glance.entry.address() >= head;
+        // SAFETY: the address was read from the index in this epoch, and its page is in memory.
+        let header = |glance: &Glance| unsafe { log.record(glance.entry.address()) }.header();
+        // Keys that are used together are alike: where the first record is short, none is looked at for its further lines.
+        if list.first().filter(in_memory).is_some_and(|glance| Log::has_further_lines(header(glance))) {
+            list.iter().filter(in_memory).for_each(|glance| log.prefetch_further(glance.entry.address(), header(glance)));
+        }
     }
 }
