@@ -1,12 +1,12 @@
 //! The unit of work that a thread has under way: its entries, each written once, to where it is published.
 //!
-//! Entries go straight to the thread's ring, behind what is published, word by word: what is put together in registers and
-//! stored in words is never read back by the thread, so that no entry waits for the stores before it. The reader of the ring sees
-//! nothing of it before the unit has its number. A unit that outgrows the room of the ring is taken out again and goes on in
-//! memory; where it is published then, [`Rings::announce`] says.
+//! Entries go straight to the thread's ring, behind what is published: key and value are copied there once, and nothing of it is
+//! read back by the thread, so that no entry waits for the stores before it. The reader of the ring sees nothing of it before the
+//! unit has its number. A unit that outgrows the room of the ring, or meets its end, is taken out again and goes on in memory;
+//! where it is published then, [`Rings::announce`] says.
 
 use crate::entry::LogEntry;
-use crate::ring::Place;
+use crate::ring::{Place, Ring};
 use crate::rings::{Rings, UnitPlace};
 use crate::unit::UnitHead;
 
@@ -31,8 +31,8 @@ impl Draft {
         self.count
     }
 
-    /// Appends an entry to the unit of a thread.
-    #[inline]
+    /// Appends an entry to the unit of a thread. For where most entries come from: there its operation is known.
+    #[inline(always)]
     pub fn push(&mut self, rings: &Rings, thread: usize, entry: &LogEntry<'_>) {
         let ring = rings.ring(thread);
         if self.count == 0 {
@@ -42,14 +42,30 @@ impl Draft {
         self.count += 1;
         if let Some(ring) = ring
             && !self.is_beside
+            && ring.append(&mut self.place, entry)
         {
-            if ring.append(&mut self.place, entry) {
-                return;
-            }
+            return;
+        }
+        self.push_beside(ring, entry);
+    }
+
+    /// Appends one that finds no room in the ring.
+    #[cold]
+    #[inline(never)]
+    fn push_beside(&mut self, ring: Option<&Ring>, entry: &LogEntry<'_>) {
+        if let Some(ring) = ring
+            && !self.is_beside
+        {
             ring.take_out(&self.place, &mut self.beside);
             self.is_beside = true;
         }
         entry.encode(&mut self.beside);
+    }
+
+    /// As [`Draft::push`], for any entry.
+    #[inline(never)]
+    pub fn push_any(&mut self, rings: &Rings, thread: usize, entry: &LogEntry<'_>) {
+        self.push(rings, thread, entry);
     }
 
     /// Says, before the unit takes its number, that it is whole, and where it is to be published.
@@ -114,7 +130,7 @@ mod tests {
         let (mut units, mut all) = (Vec::new(), Vec::new());
         source.raise_epoch();
         let through = source.closed_epoch();
-        source.units(through, &mut |RingId(_), bytes| all.extend_from_slice(bytes));
+        source.units(through, &mut |_: RingId, bytes: &[u8]| all.extend_from_slice(bytes));
         source.release(through);
         let mut rest = &all[..];
         while let Some((head, entries, behind)) = UnitHead::split(rest) {

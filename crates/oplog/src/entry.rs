@@ -130,7 +130,7 @@ pub enum Operation<'e> {
 
 impl LogEntry<'_> {
     /// Bytes that its encoding does not exceed.
-    #[inline]
+    #[inline(always)]
     #[must_use]
     pub fn bytes_max(&self) -> usize {
         let payload = match self.operation {
@@ -144,8 +144,8 @@ impl LogEntry<'_> {
         NUMBERS_BYTES_MAX + self.key.len() + payload
     }
 
-    /// Appends the entry to `out`.
-    #[inline]
+    /// Appends the entry to `out`. Where the operation is known, little of it is left.
+    #[inline(always)]
     pub fn encode(&self, out: &mut impl Sink) {
         let (operation, flags) = match self.operation {
             Operation::Set { made, value, .. } => (SET, u8::from(made) | u8::from(matches!(value, LogValue::Image(_))) << 1),
@@ -159,6 +159,21 @@ impl LogEntry<'_> {
             Operation::Functions(_) => (FUNCTIONS, 0),
         };
         let mut head = Few { out, bytes: 0, len: 0 };
+        if let Operation::Set { kind, value: LogValue::Bytes(value), attributes, .. } = self.operation
+            && let Some((contents, contents_len)) = short(self.contents)
+            && let Some((value_len, value_len_len)) = short(value.len() as u64)
+            && self.key.len() < 0x80
+            && attributes.is_plain()
+        {
+            // What nearly all entries are, in two steps.
+            let before_key = u64::from(operation | flags << 4) | contents << 8 | (self.key.len() as u64) << (8 + 8 * contents_len);
+            let before_value = u64::from(kind) | u64::from(attributes.flags()) << 8 | value_len << 16;
+            head.out.few(before_key, 2 + contents_len);
+            head.out.many(self.key);
+            head.out.few(before_value, 2 + value_len_len);
+            head.out.many(value);
+            return;
+        }
         head.push(operation | flags << 4);
         head.number(self.contents);
         if !matches!(self.operation, Operation::Database(_) | Operation::Lost | Operation::Functions(_)) {
@@ -259,10 +274,20 @@ pub fn parts(mut image: &[u8]) -> impl Iterator<Item = Option<&[u8]>> {
 }
 
 impl Attributes {
-    #[inline]
+    #[inline(always)]
+    fn flags(self) -> u8 {
+        u8::from(self.expiry_ms.is_some()) | u8::from(self.etag.is_some()) << 1 | u8::from(self.edited) << 2
+    }
+
+    /// Whether its flags are all that there is to it.
+    #[inline(always)]
+    fn is_plain(self) -> bool {
+        self.expiry_ms.is_none() && self.etag.is_none()
+    }
+
+    #[inline(always)]
     fn encode(self, head: &mut Few<'_, impl Sink>) {
-        let flags = u8::from(self.expiry_ms.is_some()) | u8::from(self.etag.is_some()) << 1 | u8::from(self.edited) << 2;
-        head.push(flags);
+        head.push(self.flags());
         if let Some(expiry_ms) = self.expiry_ms {
             head.number(((expiry_ms << 1) ^ (expiry_ms >> 63)).cast_unsigned());
         }
@@ -297,6 +322,15 @@ impl Sink for Vec<u8> {
 /// length of the value.
 const NUMBERS_BYTES_MAX: usize = 3 + 5 * VARINT_BYTES_MAX;
 
+/// A number of up to 28 bits as a varint, and its length.
+#[inline(always)]
+fn short(number: u64) -> Option<(u64, usize)> {
+    let len = (70 - (number | 1).leading_zeros() as usize) / 7;
+    let spread = number & 0x7F | number << 1 & 0x7F00 | number << 2 & 0x7F_0000 | number << 3 & 0x7F00_0000;
+    let more = 0x0080_8080 & ((1 << (8 * (len.min(4) - 1))) - 1);
+    (number < 1 << 28).then_some((spread | more, len))
+}
+
 /// Few bytes that are put together in a register.
 struct Few<'o, S> {
     out: &'o mut S,
@@ -305,7 +339,7 @@ struct Few<'o, S> {
 }
 
 impl<S: Sink> Few<'_, S> {
-    #[inline]
+    #[inline(always)]
     fn push(&mut self, byte: u8) {
         if self.len == size_of::<u64>() {
             self.flush();
@@ -314,7 +348,7 @@ impl<S: Sink> Few<'_, S> {
         self.len += 1;
     }
 
-    #[inline]
+    #[inline(always)]
     fn number(&mut self, mut number: u64) {
         while number >= 0x80 {
             self.push(number as u8 | 0x80);
@@ -324,7 +358,7 @@ impl<S: Sink> Few<'_, S> {
     }
 
     /// Bytes behind their length.
-    #[inline]
+    #[inline(always)]
     fn bytes(&mut self, bytes: &[u8]) {
         self.number(bytes.len() as u64);
         self.flush();
@@ -332,7 +366,7 @@ impl<S: Sink> Few<'_, S> {
     }
 
     /// Gives them away, and begins anew.
-    #[inline]
+    #[inline(always)]
     fn flush(&mut self) {
         self.out.few(self.bytes, self.len);
         (self.bytes, self.len) = (0, 0);
@@ -431,6 +465,21 @@ mod tests {
         let (all, mut bytes) = (all(), Vec::new());
         all.iter().for_each(|entry| entry.encode(&mut bytes));
         assert_eq!(entries(&bytes).collect::<Result<Vec<_>, _>>().as_deref(), Ok(&all[..]));
+    }
+
+    #[test]
+    fn numbers_of_all_lengths_have_one_form() {
+        for bits in 0..64u32 {
+            for number in [(1u64 << bits) - 1, 1 << bits, (1 << bits) + 1] {
+                let mut out = Vec::new();
+                let mut few = Few { out: &mut out, bytes: 0, len: 0 };
+                few.number(number);
+                few.flush();
+                assert_eq!(Bytes(&out).number(), Some(number));
+                let brief = short(number).map(|(bytes, len)| bytes.to_le_bytes()[..len].to_vec());
+                assert_eq!(brief, (number < 1 << 28).then_some(out), "{number}");
+            }
+        }
     }
 
     /// The bytes that `docs/FORMATS.md` shows.

@@ -34,5 +34,5 @@ pub use fault::Fault;
 pub use order::{Asked, Order};
 pub use ring::{NoRing, Ring, RingName};
 pub use rings::{RingOptions, RingSource, Rings, UnitPlace};
-pub use source::{RingId, UnitSource};
+pub use source::{RingId, UnitSink, UnitSource};
 pub use unit::{UnitHead, epoch_of, last_of};

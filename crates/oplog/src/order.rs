@@ -66,7 +66,28 @@ impl Order {
     /// Takes the number of a unit.
     ///
     /// The caller holds the latches of the keys that it has changed, and is inside the memory epoch until it has published.
+    #[inline]
     pub fn take(&self, asked: Asked<'_>) -> u64 {
+        match *asked.changed {
+            // What nearly all units are.
+            [hash] if asked.used.is_empty() && !asked.databases => self.take_for(hash, asked.after),
+            _ => self.take_for_all(asked),
+        }
+    }
+
+    /// As [`Order::take`], of a unit that has changed one key.
+    #[inline]
+    fn take_for(&self, hash: u64, after: u64) -> u64 {
+        let stripe = self.stripe(hash);
+        let mut greatest = after.max(self.databases.load(Ordering::Acquire));
+        step!(AskStripes, greatest = greatest.max(stripe.load(Ordering::Acquire)));
+        let number = self.behind(greatest);
+        stripe.fetch_max(number, Ordering::AcqRel);
+        number
+    }
+
+    #[inline(never)]
+    fn take_for_all(&self, asked: Asked<'_>) -> u64 {
         let mut greatest = asked.after.max(self.databases.load(Ordering::Acquire));
         step!(AskStripes, {
             for hash in asked.changed {
@@ -76,15 +97,7 @@ impl Order {
                 greatest = greatest.max(self.last(*hash));
             }
         });
-        // Behind the stripes: what they have is of this epoch or an earlier one.
-        let mut epoch = self.epoch.load(Ordering::Acquire);
-        debug_assert!(epoch_of(greatest) <= epoch, "INV-ORDER-1: the epoch of a number had begun when it was taken");
-        if greatest.max(epoch << EPOCH_SHIFT) - (epoch << EPOCH_SHIFT) >= COUNT_MAX {
-            self.epoch.fetch_max(epoch + 1, Ordering::AcqRel);
-            epoch = self.epoch.load(Ordering::Acquire);
-        }
-        let number = greatest.max(epoch << EPOCH_SHIFT) + 1;
-        debug_assert_eq!(epoch_of(number), epoch, "INV-ORDER-1: the count of numbers never carries into the epoch");
+        let number = self.behind(greatest);
         for &hash in asked.changed {
             self.stripe(hash).fetch_max(number, Ordering::AcqRel);
         }
@@ -92,6 +105,27 @@ impl Order {
             self.databases.fetch_max(number, Ordering::AcqRel);
         }
         number
+    }
+
+    /// The next number behind the greatest that a unit depends on.
+    #[inline]
+    fn behind(&self, greatest: u64) -> u64 {
+        // Behind the stripes: what they have is of this epoch or an earlier one.
+        let mut epoch = self.epoch.load(Ordering::Acquire);
+        debug_assert!(epoch_of(greatest) <= epoch, "INV-ORDER-1: the epoch of a number had begun when it was taken");
+        if greatest.max(epoch << EPOCH_SHIFT) - (epoch << EPOCH_SHIFT) >= COUNT_MAX {
+            epoch = self.next_epoch(epoch);
+        }
+        let number = greatest.max(epoch << EPOCH_SHIFT) + 1;
+        debug_assert_eq!(epoch_of(number), epoch, "INV-ORDER-1: the count of numbers never carries into the epoch");
+        number
+    }
+
+    /// The count of an epoch is half used: the next one has begun, or begins.
+    #[cold]
+    fn next_epoch(&self, epoch: u64) -> u64 {
+        self.epoch.fetch_max(epoch + 1, Ordering::AcqRel);
+        self.epoch.load(Ordering::Acquire)
     }
 
     /// The number of the last unit that has changed a key of this hash, or a neighbour.

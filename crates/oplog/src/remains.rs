@@ -146,7 +146,7 @@ mod tests {
         source.raise_epoch();
         let through = source.closed_epoch();
         assert_eq!(through, 5);
-        source.units(through, &mut |_, _| {});
+        source.units(through, &mut |_: RingId, _: &[u8]| {});
         source.release(through);
         [0, 1, 0].into_iter().for_each(publish);
     }

@@ -29,6 +29,7 @@ const VOID_FROM: usize = 32;
 const RELEASED_EPOCH: usize = 40;
 const BODY: usize = 512;
 const HEAD_WORDS: usize = HEAD_BYTES / WORD;
+const _: () = assert!(cfg!(target_endian = "little"), "the bytes of words lie in the order of the format");
 /// How far ahead the cache is asked for places, and the words of one of its lines.
 const AHEAD_WORDS: usize = 64;
 const LINE_WORDS: usize = 8;
@@ -89,6 +90,8 @@ impl std::error::Error for NoRing {}
 pub struct Ring {
     mapping: SharedMapping,
     words: usize,
+    /// Where what was not released began when [`Ring::fills`] was true last.
+    told: AtomicU64,
 }
 
 impl Ring {
@@ -108,7 +111,7 @@ impl Ring {
         for (at, word) in name.words().into_iter().enumerate().rev() {
             header[at].store(word, Ordering::Release);
         }
-        Ok(Self { mapping, words })
+        Ok(Self { mapping, words, told: AtomicU64::new(u64::MAX) })
     }
 
     /// The ring that an earlier process has left in a mapping.
@@ -138,7 +141,7 @@ impl Ring {
         if word(8) != words as u64 || !words.is_power_of_two() || released > published || published - released > words as u64 {
             return Err(NoRing::Damaged);
         }
-        Ok((name, Self { mapping, words }))
+        Ok((name, Self { mapping, words, told: AtomicU64::new(u64::MAX) }))
     }
 
     fn word(&self, at: usize) -> &AtomicU64 {
@@ -162,6 +165,16 @@ impl Ring {
     #[must_use]
     pub fn has_room(&self) -> bool {
         self.pending() <= self.words / 2
+    }
+
+    /// Whether a quarter of the ring is filled; once, until something is released. For the thread that writes.
+    pub(crate) fn fills(&self) -> bool {
+        let released = self.word(RELEASED).load(Ordering::Acquire);
+        let fills = self.pending() >= self.words / 4 && self.told.load(Ordering::Relaxed) != released;
+        if fills {
+            self.told.store(released, Ordering::Relaxed);
+        }
+        fills
     }
 
     /// The first commit epoch of which units lie elsewhere; 0: none.
@@ -199,64 +212,76 @@ impl Ring {
     }
 
     /// Where the entries of the next unit go. For the thread that writes, as long as it publishes no other unit.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn place(&self) -> Place {
-        let position = self.word(PUBLISHED).load(Ordering::Relaxed);
-        let room = (self.words - self.pending()).min(self.words / 2);
-        let begin = position + HEAD_WORDS as u64;
-        Place { begin, next: begin, end: (position + room as u64).max(begin), word: 0, filled: 0 }
+        let all = self.mapping.words();
+        let position = all[PUBLISHED].load(Ordering::Relaxed);
+        let pending = (position - all[RELEASED].load(Ordering::Acquire)) as usize;
+        // As far as it lies in one piece.
+        let place = position as usize & (self.words - 1);
+        let room = (self.words - pending).min(self.words / 2).min(self.words - place);
+        Place { position, len: 0, room: (room * WORD).saturating_sub(HEAD_BYTES + WORD) }
     }
 
-    /// Writes an entry to a place; false: there is too little room, and nothing is written. For the thread that writes.
-    #[inline]
+    /// Where the entries of a unit lie.
+    #[inline(always)]
+    fn entries_at(&self, place: &Place) -> *mut u8 {
+        let body = &self.mapping.words()[BODY..];
+        let begin = (place.position as usize & (self.words - 1)) + HEAD_WORDS;
+        body.as_ptr().wrapping_add(begin).cast_mut().cast()
+    }
+
+    /// Writes an entry to a place; false: there is too little room in one piece, and nothing is written. For the thread that
+    /// writes.
+    #[inline(always)]
     pub(crate) fn append(&self, place: &mut Place, entry: &LogEntry<'_>) -> bool {
-        if entry.bytes_max() + WORD > (place.end - place.next) as usize * WORD {
+        if entry.bytes_max() > place.room.saturating_sub(place.len) {
             return false;
         }
-        // Word by word into registers: what was stored in words and is loaded in wider pieces waits for all stores before it.
-        let Place { next, word, filled, .. } = *place;
-        let mut words = Words { body: &self.mapping.words()[BODY..][..self.words], next, word, filled };
-        entry.encode(&mut words);
-        (place.next, place.word, place.filled) = (words.next, words.word, words.filled);
+        let begin = self.entries_at(place);
+        // Nothing that was written is read again: what was stored in pieces and is loaded in others waits for all stores before it.
+        let mut out = Unpublished(begin.wrapping_add(place.len));
+        entry.encode(&mut out);
+        place.len = out.0 as usize - begin as usize;
+        debug_assert!(place.len <= place.room, "INV-ORDER-1: an entry is no longer than it says");
         true
     }
 
     /// Appends to `out` what is written to a place.
     #[cold]
     pub(crate) fn take_out(&self, place: &Place, out: &mut Vec<u8>) {
-        for position in place.begin..place.next {
-            let word = self.word(BODY + (position as usize & (self.words - 1)));
-            out.extend_from_slice(&word.load(Ordering::Relaxed).to_le_bytes());
-        }
-        out.extend_from_slice(&place.word.to_le_bytes()[..place.filled]);
+        // SAFETY: these bytes lie in the body, in one piece, and are behind what is published: no other thread uses them.
+        out.extend_from_slice(unsafe { std::slice::from_raw_parts(self.entries_at(place), place.len) });
     }
 
     /// Publishes the unit whose entries are written to a place. For the thread that writes.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn publish_at(&self, place: &Place, number: u64, entries: u32) {
         let all = self.mapping.words();
-        let body = &all[BODY..][..self.words];
-        let (position, mut end) = (place.begin - HEAD_WORDS as u64, place.next);
-        debug_assert_eq!(position, all[PUBLISHED].load(Ordering::Relaxed), "INV-ORDER-1: a unit lies behind the last one");
-        if place.filled != 0 {
-            body[end as usize & (body.len() - 1)].store(place.word, Ordering::Relaxed);
-            end += 1;
-        }
-        debug_assert!(end <= place.end, "INV-ORDER-1: a unit overwrites none that is not released");
-        let bytes = (place.next - place.begin) * WORD as u64 + place.filled as u64;
-        body[position as usize & (body.len() - 1)].store(number, Ordering::Relaxed);
-        body[(position + 1) as usize & (body.len() - 1)].store(bytes | u64::from(entries) << 32, Ordering::Relaxed);
-        all[PUBLISHED].store(end, Ordering::Release);
-        self.prefetch(all, position, (end - position) as usize);
+        let (position, begin) = (place.position as usize & (self.words - 1), self.entries_at(place));
+        let words = HEAD_WORDS + place.len.div_ceil(WORD);
+        debug_assert_eq!(place.position, all[PUBLISHED].load(Ordering::Relaxed), "INV-ORDER-1: a unit lies behind the last one");
+        debug_assert!(self.pending() + words <= self.words, "INV-ORDER-1: a unit overwrites none that is not released");
+        // What fills the last word.
+        Unpublished(begin.wrapping_add(place.len)).few(0, 0);
+        let head = &all[BODY + position..][..HEAD_WORDS];
+        head[0].store(number, Ordering::Relaxed);
+        head[1].store(place.len as u64 | u64::from(entries) << 32, Ordering::Relaxed);
+        all[PUBLISHED].store(place.position + words as u64, Ordering::Release);
+        self.prefetch(all, place.position, words);
     }
 
     /// Asks the cache for places that units behind this one will have: what is written to a line that is not there holds up each
     /// latch that is taken meanwhile.
     #[inline]
     fn prefetch(&self, all: &[AtomicU64], position: u64, words: usize) {
-        let from = (position as usize + AHEAD_WORDS).next_multiple_of(LINE_WORDS);
-        for at in (from..(from + words).min(from + AHEAD_WORDS)).step_by(LINE_WORDS) {
-            prefetch_for_write(&all[BODY + (at & (self.words - 1))]);
+        let body = &all[BODY..][..self.words];
+        let line = |position: usize| (position + AHEAD_WORDS) / LINE_WORDS;
+        let end = line(position as usize + words);
+        let mut next = line(position as usize).max(end - AHEAD_WORDS / LINE_WORDS);
+        while next < end {
+            prefetch_for_write(&body[(next * LINE_WORDS) & (body.len() - 1)]);
+            next += 1;
         }
     }
 
@@ -285,30 +310,63 @@ impl Ring {
     pub(crate) fn units_from(&self, mut position: u64, through: u64, bytes: usize, out: &mut Filled) -> Result<u64, NoRing> {
         let all = self.mapping.words();
         let published = all[PUBLISHED].load(Ordering::Acquire);
-        let word = |position: u64| all[BODY + (position as usize & (self.words - 1))].load(Ordering::Relaxed);
-        while position < published && out.len() < bytes {
-            let (number, lengths) = (word(position), word(position + 1));
-            if epoch_of(number) > through {
-                break;
-            }
-            let head = UnitHead { number, bytes: lengths as u32, entries: (lengths >> 32) as u32 };
-            let end = position + (HEAD_WORDS + (head.bytes as usize).div_ceil(WORD)) as u64;
-            if end > published {
-                return Err(NoRing::Damaged);
-            }
-            let words = (end - position) as usize;
-            let (behind, before) = self.places(all, position, words);
-            // The head in a file is as it is here; what fills the last word is overwritten by the next unit.
-            let (whole, _) = out.room(words * WORD).as_chunks_mut::<WORD>();
-            let copy = |(bytes, word): (&mut [u8; WORD], &AtomicU64)| *bytes = word.load(Ordering::Relaxed).to_le_bytes();
-            match before.is_empty() {
-                true => whole.iter_mut().zip(behind).for_each(copy),
-                false => whole.iter_mut().zip(behind.iter().chain(before)).for_each(copy),
-            }
+        while out.len() < bytes
+            && let Some((head, end)) = self.unit_at(all, position, published, through)?
+        {
+            self.copy(all, position, out.room((end - position) as usize * WORD));
             out.fill(HEAD_BYTES + head.bytes as usize);
             position = end;
         }
         Ok(position)
+    }
+
+    /// Copies whole units from a position on to `room`, as far as they fit. Says where they end, their bytes, and how many they
+    /// are.
+    pub(crate) fn units_into(&self, mut position: u64, through: u64, room: &mut [u8]) -> Result<(u64, usize, u32), NoRing> {
+        let all = self.mapping.words();
+        let published = all[PUBLISHED].load(Ordering::Acquire);
+        let (mut bytes, mut count) = (0, 0);
+        while let Some((head, end)) = self.unit_at(all, position, published, through)?
+            && let Some(room) = room.get_mut(bytes..bytes + (end - position) as usize * WORD)
+        {
+            self.copy(all, position, room);
+            bytes += HEAD_BYTES + head.bytes as usize;
+            count += 1;
+            position = end;
+        }
+        Ok((position, bytes, count))
+    }
+
+    /// The head of the unit at a position, and where it ends; none where no unit up to an epoch begins.
+    #[inline(always)]
+    fn unit_at(&self, all: &[AtomicU64], position: u64, published: u64, through: u64) -> Result<Option<(UnitHead, u64)>, NoRing> {
+        if position >= published {
+            return Ok(None);
+        }
+        let body = &all[BODY..][..self.words];
+        let word = |position: u64| body[position as usize & (body.len() - 1)].load(Ordering::Relaxed);
+        let (number, lengths) = (word(position), word(position + 1));
+        if epoch_of(number) > through {
+            return Ok(None);
+        }
+        let head = UnitHead { number, bytes: lengths as u32, entries: (lengths >> 32) as u32 };
+        let end = position + (HEAD_WORDS + (head.bytes as usize).div_ceil(WORD)) as u64;
+        if end > published { Err(NoRing::Damaged) } else { Ok(Some((head, end))) }
+    }
+
+    /// Copies a unit, with what fills its last word: the next one is put over that. The head in a file is as it is here.
+    #[inline(always)]
+    fn copy(&self, all: &[AtomicU64], position: u64, out: &mut [u8]) {
+        let (behind, before) = self.places(all, position, out.len() / WORD);
+        let (first, rest) = out.split_at_mut(size_of_val(behind));
+        for (out, words) in [(first, behind), (rest, before)] {
+            debug_assert_eq!(out.len(), size_of_val(words), "INV-ORDER-1: a unit is whole words");
+            // SAFETY: both have this many bytes. The words are published and not released: no thread writes them.
+            unsafe { std::ptr::copy_nonoverlapping(words.as_ptr().cast(), out.as_mut_ptr(), out.len()) };
+            if before.is_empty() {
+                break;
+            }
+        }
     }
 
     /// All units up to this commit epoch are in the files.
@@ -330,61 +388,29 @@ impl Ring {
 /// Where the entries of a unit go that is not published.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Place {
-    /// The position of its first word, and of the next one.
-    begin: u64,
-    next: u64,
-    /// What it must not exceed.
-    end: u64,
-    /// The next word, as far as it is filled.
-    word: u64,
-    filled: usize,
+    /// The position of its head.
+    position: u64,
+    /// Bytes of entries that are written there, and that may be.
+    len: usize,
+    room: usize,
 }
 
-/// The words of a ring while an entry is written to them.
-struct Words<'r> {
-    body: &'r [AtomicU64],
-    next: u64,
-    word: u64,
-    filled: usize,
-}
+/// Bytes of a ring behind what is published, from an address on. There is room for what is put there, and for a word more.
+struct Unpublished(*mut u8);
 
-impl Words<'_> {
-    #[inline]
-    fn store(&mut self, word: u64) {
-        self.body[self.next as usize & (self.body.len() - 1)].store(word, Ordering::Relaxed);
-        self.next += 1;
-    }
-}
-
-impl Sink for Words<'_> {
-    #[inline]
+impl Sink for Unpublished {
+    #[inline(always)]
     fn few(&mut self, bytes: u64, count: usize) {
-        let shift = 8 * self.filled;
-        self.word |= bytes << shift;
-        self.filled += count;
-        if self.filled >= WORD {
-            self.store(self.word);
-            // What has no room in the word: nothing, where it was empty.
-            self.word = bytes >> 1 >> (63 - shift);
-            self.filled -= WORD;
-        }
+        // SAFETY: there is room for a word ([`Place::room`] leaves one), and no other thread uses it before it is published.
+        unsafe { self.0.cast::<u64>().write_unaligned(bytes.to_le()) };
+        self.0 = self.0.wrapping_add(count);
     }
 
-    #[inline]
+    #[inline(always)]
     fn many(&mut self, bytes: &[u8]) {
-        let (whole, rest) = bytes.as_chunks::<WORD>();
-        let shift = 8 * self.filled;
-        for chunk in whole {
-            let bytes = u64::from_le_bytes(*chunk);
-            self.store(self.word | bytes << shift);
-            self.word = bytes >> 1 >> (63 - shift);
-        }
-        let last = match bytes.last_chunk::<WORD>() {
-            _ if rest.is_empty() => return,
-            Some(last) => u64::from_le_bytes(*last) >> (64 - 8 * rest.len()),
-            None => rest.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte)),
-        };
-        self.few(last, rest.len());
+        // SAFETY: as above; what is copied lies elsewhere, for the ring's own bytes are lent to none.
+        unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), self.0, bytes.len()) };
+        self.0 = self.0.wrapping_add(bytes.len());
     }
 }
 

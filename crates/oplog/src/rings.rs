@@ -22,7 +22,7 @@ use almandine_io::sync::{Mutex, MutexGuard};
 
 use crate::order::Order;
 use crate::ring::{Filled, NoRing, Ring, RingName};
-use crate::source::{RingId, UnitSource};
+use crate::source::{RingId, UnitSink, UnitSource};
 use crate::unit::{HEAD_BYTES, UnitHead, epoch_of};
 
 /// How rings are made.
@@ -42,8 +42,10 @@ pub struct RingOptions {
     pub first_epoch: u64,
 }
 
-/// Bytes of units that are copied out of a ring at a time: they are in the first caches when the group takes them.
+/// Bytes of units that are copied out of a ring at a time for a sink that has no room for them.
 const SLICE_BYTES: usize = 32 << 10;
+/// Nothing but this process writes to a ring that is in use.
+const IN_USE: &str = "a ring in use has units";
 
 /// A unit that has no room in its ring.
 struct Beside {
@@ -61,7 +63,7 @@ pub enum UnitPlace {
     Beside,
 }
 
-type OnRoom = Box<dyn Fn() + Send + Sync>;
+type Call = Box<dyn Fn() + Send + Sync>;
 
 /// The rings of a run.
 pub struct Rings {
@@ -76,7 +78,8 @@ pub struct Rings {
     void_from: AtomicU64,
     /// A connection waits for room.
     wants_room: AtomicBool,
-    on_room: OnceLock<OnRoom>,
+    on_room: OnceLock<Call>,
+    on_much: OnceLock<Call>,
 }
 
 impl Rings {
@@ -94,6 +97,7 @@ impl Rings {
             void_from: AtomicU64::new(0),
             wants_room: AtomicBool::new(false),
             on_room: OnceLock::new(),
+            on_much: OnceLock::new(),
         })
     }
 
@@ -135,10 +139,16 @@ impl Rings {
     }
 
     /// Whether the ring of a thread has room for a unit of half its size. If not, [`Rings::on_room`] is called when a ring has
-    /// room again.
+    /// room again. For that thread.
     #[must_use]
     pub fn has_room(&self, thread: usize) -> bool {
-        let has_room = || self.rings[thread].get().is_none_or(Ring::has_room);
+        let Some(ring) = self.rings[thread].get() else { return true };
+        if ring.fills()
+            && let Some(call) = self.on_much.get()
+        {
+            call();
+        }
+        let has_room = || ring.has_room();
         if has_room() {
             return true;
         }
@@ -150,6 +160,11 @@ impl Rings {
     /// Sets what is called when there is room that was asked for. Once.
     pub fn on_room(&self, call: impl Fn() + Send + Sync + 'static) {
         let _ = self.on_room.set(Box::new(call));
+    }
+
+    /// Sets what is called when a ring has so much that it is to be written before its time. Once.
+    pub fn on_much(&self, call: impl Fn() + Send + Sync + 'static) {
+        let _ = self.on_much.set(Box::new(call));
     }
 
     /// Whether replies to units of this commit epoch must wait until the files have them, because rings lie in memory that ends
@@ -222,33 +237,48 @@ pub struct RingSource {
 
 impl RingSource {
     /// Finds where the units end in each ring, and gives each ring's.
-    fn look(&mut self, through: u64, mut each: impl FnMut(RingId, &[u8])) {
+    fn look(&mut self, through: u64, sink: &mut dyn UnitSink) {
         debug_assert!(through <= self.closed, "INV-ORDER-1: only a closed cut has all of its units");
         let rings = Arc::clone(&self.rings);
         let beside = rings.beside();
         for (number, ring) in rings.rings.iter().enumerate() {
             let Some(ring) = ring.get() else { continue };
             let own = |beside: &&Beside| usize::from(beside.ring) == number && epoch_of(beside.head.number) <= through;
-            let has_more = beside.iter().any(|beside| own(&beside));
-            let bytes = if has_more { usize::MAX } else { SLICE_BYTES };
-            let mut position = ring.first();
-            loop {
+            let id = RingId(number as u16);
+            self.positions[number] = if beside.iter().any(|beside| own(&beside)) {
                 self.buffer.clear();
-                // Nothing but this process writes to a ring that is in use.
-                position = ring.units_from(position, through, bytes, &mut self.buffer).expect("a ring in use has units");
-                if has_more {
-                    each(RingId(number as u16), &merged(&self.buffer, beside.iter().filter(own)));
-                } else if !self.buffer.is_empty() {
-                    each(RingId(number as u16), &self.buffer);
-                }
-                if has_more || self.buffer.len() < bytes {
-                    break;
-                }
-            }
-            self.positions[number] = position;
+                let end = ring.units(through, &mut self.buffer).expect(IN_USE);
+                sink.push(id, &merged(&self.buffer, beside.iter().filter(own)));
+                end
+            } else {
+                self.give(ring, id, through, sink)
+            };
         }
         drop(beside);
         self.through = through;
+    }
+
+    /// Gives the units of a ring, and says where they end.
+    fn give(&mut self, ring: &Ring, id: RingId, through: u64, sink: &mut dyn UnitSink) -> u64 {
+        let mut position = ring.first();
+        loop {
+            let room = sink.room();
+            let is_short = !room.is_empty();
+            let (end, bytes, count) = ring.units_into(position, through, room).expect(IN_USE);
+            position = end;
+            if count != 0 {
+                sink.fill(id, bytes, count);
+                continue;
+            }
+            // None is left, or the next one is longer than the room.
+            self.buffer.clear();
+            let bytes = if is_short { 1 } else { SLICE_BYTES };
+            position = ring.units_from(position, through, bytes, &mut self.buffer).expect(IN_USE);
+            if self.buffer.is_empty() {
+                return position;
+            }
+            sink.push(id, &self.buffer);
+        }
     }
 }
 
@@ -293,13 +323,13 @@ impl UnitSource for RingSource {
         in_rings + self.rings.beside_bytes.load(Ordering::Relaxed)
     }
 
-    fn units(&mut self, through: u64, each: &mut dyn FnMut(RingId, &[u8])) {
-        self.look(through, each);
+    fn units(&mut self, through: u64, sink: &mut dyn UnitSink) {
+        self.look(through, sink);
     }
 
     fn release(&mut self, through: u64) {
         if through != self.through {
-            self.look(through, |_, _| {});
+            self.look(through, &mut |_: RingId, _: &[u8]| {});
         }
         for (ring, &position) in self.rings.rings.iter().zip(&self.positions) {
             if let Some(ring) = ring.get() {
@@ -379,7 +409,7 @@ mod tests {
 
     fn units(source: &mut RingSource, through: u64) -> Vec<(u16, u64, usize)> {
         let mut all = Vec::new();
-        source.units(through, &mut |RingId(ring), mut units| {
+        source.units(through, &mut |RingId(ring): RingId, mut units: &[u8]| {
             while let Some((head, entries, rest)) = UnitHead::split(units) {
                 all.push((ring, head.number, entries.len()));
                 units = rest;
@@ -454,6 +484,27 @@ mod tests {
         assert_eq!((told.load(Ordering::Relaxed), rings.has_room(2)), (1, true));
     }
 
+    #[test]
+    fn a_quarter_of_a_ring_is_told_once_until_some_of_it_is_released() {
+        let (rings, order, _epoch) = rings(4096);
+        rings.open(1).unwrap();
+        let (told, mut source) = (Arc::new(AtomicUsize::new(0)), rings.source());
+        let ear = Arc::clone(&told);
+        rings.on_much(move || {
+            ear.fetch_add(1, Ordering::Relaxed);
+        });
+        for round in 1..=3 {
+            for count in 1..=4 {
+                assert!(rings.has_room(1));
+                assert_eq!(told.load(Ordering::Relaxed), if count < 3 { round - 1 } else { round }, "{round}, {count}");
+                publish(&rings, &order, 1, 1, &[0; 500]);
+            }
+            source.raise_epoch();
+            let through = source.closed_epoch();
+            source.release(through);
+        }
+    }
+
     /// INV-ORDER-1: each key's units in a cut are its first ones, whatever the threads do meanwhile; and nothing is lost or twice.
     #[test]
     fn cuts_beside_threads_are_prefixes_of_each_key() {
@@ -489,7 +540,7 @@ mod tests {
             source.raise_epoch();
             let through = source.closed_epoch();
             let mut cut: Vec<(u64, u16, u64, u64)> = Vec::new();
-            source.units(through, &mut |RingId(ring), mut units| {
+            source.units(through, &mut |RingId(ring): RingId, mut units: &[u8]| {
                 while let Some((head, entries, rest)) = UnitHead::split(units) {
                     let number = |at: usize| u64::from_le_bytes(entries[at..at + 8].try_into().unwrap());
                     cut.push((head.number, ring, number(0), number(8)));

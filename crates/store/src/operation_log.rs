@@ -99,7 +99,7 @@ mod tests {
     use super::*;
     use crate::session::Session;
     use crate::{Options, Put};
-    use almandine_oplog::UnitSource;
+    use almandine_oplog::{RingId, UnitSource};
     use std::sync::atomic::{AtomicU64, Ordering};
 
     fn options(bytes: usize) -> RingOptions {
@@ -139,7 +139,7 @@ mod tests {
         source.raise_epoch();
         let through = source.closed_epoch();
         let mut rings = 0;
-        source.units(through, &mut |_, units| {
+        source.units(through, &mut |_: RingId, units: &[u8]| {
             assert!(!units.is_empty());
             rings += 1;
         });
@@ -170,7 +170,7 @@ mod tests {
         source.raise_epoch();
         let through = source.closed_epoch();
         let (mut last, mut units) = (0, 0);
-        source.units(through, &mut |_, mut bytes| {
+        source.units(through, &mut |_: RingId, mut bytes: &[u8]| {
             while let Some((head, _, rest)) = almandine_oplog::UnitHead::split(bytes) {
                 assert!(head.number > last, "{:x} behind {last:x}", head.number);
                 (last, bytes, units) = (head.number, rest, units + 1);

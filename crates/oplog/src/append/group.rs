@@ -1,10 +1,13 @@
-//! One group: units are copied into parts, and a part is written when it is full.
+//! One group: units are copied into parts and summed there, and a part is written when it is full.
 
 use super::{Appender, Place};
 use crate::fault::Fault;
-use crate::group::{BLOCK_BYTES, HEAD_BYTES, LogSlice};
-use crate::source::RingId;
+use crate::group::{BLOCK_BYTES, HEAD_BYTES, LogSlice, SLICE_HEAD_BYTES};
+use crate::source::{RingId, UnitSink};
 use crate::sum::{added, chained};
+
+/// Bytes of units that are put to a part at a time: they are in the first caches when they are summed.
+const SLICE_BYTES: usize = 16 << 10;
 
 /// What a group has put into the log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -62,6 +65,31 @@ impl Appender {
     fn begin_group(&mut self, epoch: u64) -> GroupWriter<'_> {
         let sum = chained(self.end.sum, &[]);
         GroupWriter { appender: self, epoch, parts: 0, filled: HEAD_BYTES, sum, units: 0, done: Appended::default(), failure: None }
+    }
+}
+
+impl UnitSink for GroupWriter<'_> {
+    fn push(&mut self, ring: RingId, units: &[u8]) {
+        Self::push(self, ring, units);
+    }
+
+    fn room(&mut self) -> &mut [u8] {
+        let begin = self.filled + SLICE_HEAD_BYTES;
+        let end = self.appender.part.len().min(begin + SLICE_BYTES);
+        // What cannot be written is not taken either.
+        if self.failure.is_some() { &mut [] } else { self.appender.part.get_mut(begin..end).unwrap_or_default() }
+    }
+
+    fn fill(&mut self, ring: RingId, bytes: usize, count: u32) {
+        let begin = self.filled + SLICE_HEAD_BYTES;
+        let units = &self.appender.part[begin..begin + bytes];
+        let head = LogSlice { run: self.appender.manifest.run, ring, units }.head();
+        self.units += count;
+        self.done.units += u64::from(count);
+        self.done.payload_bytes += (SLICE_HEAD_BYTES + bytes) as u64;
+        self.appender.part[self.filled..begin].copy_from_slice(&head);
+        self.sum = added(self.sum, &self.appender.part[self.filled..begin + bytes]);
+        self.filled = begin + bytes;
     }
 }
 

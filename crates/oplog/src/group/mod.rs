@@ -19,6 +19,7 @@
 
 mod slices;
 
+pub(crate) use self::slices::SLICE_HEAD_BYTES;
 pub use self::slices::{LogSlice, Slices};
 use crate::sum::sum;
 

@@ -48,7 +48,7 @@ pub struct LogProgress {
     delay_ns: AtomicU64,
     figures: Mutex<LogFigures>,
     pub(super) waker: Arc<Waker>,
-    /// A thread has found no room in its ring.
+    /// What is there is to be written before its time.
     pub(super) is_pressed: AtomicBool,
 }
 
@@ -101,7 +101,7 @@ impl LogProgress {
         }
     }
 
-    /// A thread has no room in its ring.
+    /// A thread has little room left in its ring, or what it has done waits to be written.
     pub fn press(&self) {
         self.is_pressed.store(true, Ordering::Release);
         self.wake();

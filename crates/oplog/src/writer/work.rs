@@ -204,8 +204,7 @@ impl Work {
         let Some(log) = &mut self.log else { return Err(Fault::Stopped) };
         log.write_zeroes(self.progress.mode() == SyncMode::Always);
         let source = &mut self.source;
-        let appended =
-            log.append(through, durable, &mut |group| source.units(through, &mut |ring, units| group.push(ring, units)))?;
+        let appended = log.append(through, durable, &mut |group| source.units(through, group))?;
         let (end, durable_end) = log.ends();
         let bytes = log.bytes();
         self.progress.is_pressed.store(false, Ordering::Release);
@@ -384,7 +383,7 @@ impl Work {
     fn heal_through(&mut self, through: u64) -> Result<Cut, Fault> {
         let source = &mut self.source;
         let Some(log) = &mut self.log else { return Err(Fault::Stopped) };
-        log.append(through, true, &mut |group| source.units(through, &mut |ring, units| group.push(ring, units)))?;
+        log.append(through, true, &mut |group| source.units(through, group))?;
         self.healed = Some(through);
         Ok(Cut { epoch: through, ..self.here()? })
     }
@@ -405,7 +404,7 @@ impl Work {
     fn pause(&self) -> Duration {
         match self.progress.state() {
             LogState::Broken => IDLE,
-            _ if self.is_raised && self.is_greedy() => SOON,
+            _ if self.is_raised && (self.is_greedy() || self.source.pending_bytes() >= ENOUGH_BYTES) => SOON,
             _ if self.is_active() || !self.is_sealed => TICK,
             _ if self.durable == self.closed && self.listener.is_quiet() => REST,
             _ => IDLE,

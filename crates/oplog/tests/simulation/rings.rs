@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use almandine_oplog::append::Leftover;
-use almandine_oplog::{RingId, UnitSource, epoch_of};
+use almandine_oplog::{RingId, UnitSink, UnitSource, epoch_of};
 
 use crate::life::{below, encode};
 
@@ -83,10 +83,19 @@ impl UnitSource for Rings {
         self.state().rings.iter().flatten().map(|(_, unit)| unit.len()).sum()
     }
 
-    fn units(&mut self, through: u64, each: &mut dyn FnMut(RingId, &[u8])) {
+    fn units(&mut self, through: u64, sink: &mut dyn UnitSink) {
         let rings = self.state().rings.clone();
         for (ring, units) in (0..).map(RingId).zip(rings) {
-            units.iter().filter(|(number, _)| epoch_of(*number) <= through).for_each(|(_, unit)| each(ring, unit));
+            units.iter().filter(|(number, _)| epoch_of(*number) <= through).for_each(|(_, unit)| {
+                // Either way is one of those that the rings of a server have.
+                match sink.room().get_mut(..unit.len()) {
+                    Some(room) if below(2) == 0 => {
+                        room.copy_from_slice(unit);
+                        sink.fill(ring, unit.len(), 1);
+                    }
+                    _ => sink.push(ring, unit),
+                }
+            });
         }
     }
 

@@ -191,7 +191,7 @@ fn rings_give_what_is_closed() {
             rings.raise_epoch();
             rings.put(1, 3, 0);
             let mut seen = Vec::new();
-            rings.units(epoch_of(number), &mut |ring, units| seen.push((ring, units.len())));
+            rings.units(epoch_of(number), &mut |ring: RingId, units: &[u8]| seen.push((ring, units.len())));
             assert_eq!(seen, [(RingId(0), 19)]);
             rings.release(epoch_of(number));
             assert_eq!(rings.pending_bytes(), 19);

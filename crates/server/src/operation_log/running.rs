@@ -49,6 +49,8 @@ impl RunningLog {
         let (directory, id) = (log.directory().to_owned(), log.manifest().id);
         let writer = LogWriter::start(log, Box::new(source), options, listener, Arc::clone(&progress))?;
         instance.workers.rest.install_waker(progress.waker());
+        let pressed = Arc::clone(&progress);
+        rings.on_much(move || pressed.press());
         instance.persistence.log.begin(progress, rings, instance.keyspace.log().order());
         Ok(Self { writer, directory, id, last_base: last_base.into() })
     }

@@ -20,7 +20,7 @@ pub(crate) fn cut(source: &mut RingSource) -> Vec<Unit> {
     source.raise_epoch();
     let through = source.closed_epoch();
     let mut units: Vec<(u64, RingId, Vec<u8>)> = Vec::new();
-    source.units(through, &mut |ring, mut bytes| {
+    source.units(through, &mut |ring: RingId, mut bytes: &[u8]| {
         let mut last = 0;
         while let Some((head, unit, rest)) = UnitHead::split(bytes) {
             assert!(head.number > last && epoch_of(head.number) <= through, "numbers ascend in a ring, and are of the cut");

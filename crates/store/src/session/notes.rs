@@ -65,6 +65,17 @@ pub enum Concerns {
 }
 
 impl Act<'_> {
+    /// The record that has all of the value from now on, and its bytes where they are at hand.
+    #[inline(always)]
+    fn small(&self) -> Option<(Record, Header, Option<&[u8]>)> {
+        let (record, header, bytes) = match *self {
+            Self::Set(record, header) | Self::Make(record, header) => (record, header, None),
+            Self::Replace(record, header, bytes) => (record, header, Some(bytes)),
+            _ => return None,
+        };
+        (!header.has(Header::HEAP_VALUE)).then_some((record, header, bytes))
+    }
+
     /// What the key is now; none if it is gone.
     fn kind(self) -> Option<Kind> {
         match self {
@@ -86,7 +97,11 @@ impl Shared {
         debug_assert!(local.participant.is_inside(), "INV-CHANGE-1: a change belongs to a batch, which tells it at its end");
         add(&self.thread(local).changes, 1);
         let wanted = self.consumers.wanted() & !COPY;
-        if wanted != 0 {
+        if wanted == LOG
+            && let Some((record, header, bytes)) = act.small()
+        {
+            self.log_small(local, key, (record, header), bytes, matches!(act, Act::Make(..)));
+        } else if wanted != 0 {
             self.tell_change(local, wanted, key, act);
         }
     }
@@ -121,13 +136,9 @@ impl Shared {
     /// Notes what was done to a key, and appends it to the entries of its unit.
     fn tell_effect(&self, local: &mut ThreadState, wanted: u32, key: &Key<'_>, act: Act<'_>) {
         if wanted & NOTED == 0
-            && let Act::Set(record, header) | Act::Make(record, header) | Act::Replace(record, header, _) = act
-            && !header.has(Header::HEAP_VALUE)
+            && let Some((record, header, bytes)) = act.small()
         {
-            let view = View::latched(record, header);
-            let bytes = if let Act::Replace(_, _, bytes) = act { bytes } else { view.bytes().unwrap_or_default() };
-            debug_assert_eq!(view.bytes(), Some(bytes), "INV-EFFECT-1: the effect has the value of the record");
-            return self.log_small(local, wanted, key, (&view, bytes), matches!(act, Act::Make(..)));
+            return self.log_small(local, key, (record, header), bytes, matches!(act, Act::Make(..)));
         }
         let (view, shared);
         let put = |view: &View<'_>| Put { expiry_ms: view.expiry_ms(), etag: view.etag(), edited: view.is_edited() };
@@ -173,16 +184,25 @@ impl Shared {
     }
 
     /// Appends that a key has a value which lies in its record: what nearly all writes are.
-    #[inline]
-    fn log_small(&self, local: &mut ThreadState, wanted: u32, key: &Key<'_>, (view, bytes): (&View<'_>, &[u8]), made: bool) {
-        debug_assert_ne!(wanted & ORDERED, 0, "INV-ORDER-1: a unit is open while it is ordered");
-        let log = self.log_of(local, wanted);
+    #[inline(never)]
+    fn log_small(
+        &self,
+        local: &mut ThreadState,
+        key: &Key<'_>,
+        (record, header): (Record, Header),
+        bytes: Option<&[u8]>,
+        made: bool,
+    ) {
+        let view = View::latched(record, header);
+        debug_assert!(bytes.is_none() || view.bytes() == bytes, "INV-EFFECT-1: the effect has the value of the record");
+        let bytes = bytes.or_else(|| view.bytes()).unwrap_or_default();
         let unit = &mut local.notes.unit;
         unit.note(key.hash);
-        if let Some(log) = log {
+        if let Some(rings) = self.consumers.log() {
             let attributes = Attributes { expiry_ms: view.expiry_ms(), etag: view.etag(), edited: view.is_edited() };
             let operation = Operation::Set { kind: view.kind() as u8, value: LogValue::Bytes(bytes), attributes, made };
-            unit.append_entry(log, &LogEntry { contents: self.consumers.generation(key.namespace), key: key.bytes, operation });
+            let entry = LogEntry { contents: self.consumers.generation(key.namespace), key: key.bytes, operation };
+            unit.append_entry(LogOf { rings, thread: local.thread }, &entry);
         }
     }
 

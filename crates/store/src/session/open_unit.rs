@@ -100,7 +100,7 @@ impl OpenUnit {
             Effect::Database(db) => Operation::Database(db),
             Effect::Lost => Operation::Lost,
         };
-        self.append_entry(log, &LogEntry { contents, key, operation });
+        self.draft.push_any(log.rings, log.thread, &LogEntry { contents, key, operation });
         image.clear();
         image.shrink_to(BYTES_KEPT);
         self.image = image;
@@ -109,11 +109,12 @@ impl OpenUnit {
     /// Appends which libraries of functions there are.
     pub(in crate::session) fn append_functions(&mut self, log: LogOf<'_>, version: u64, texts: &[u8]) {
         self.is_open = true;
-        self.append_entry(log, &LogEntry { contents: version, key: &[], operation: Operation::Functions(texts) });
+        let entry = LogEntry { contents: version, key: &[], operation: Operation::Functions(texts) };
+        self.draft.push_any(log.rings, log.thread, &entry);
     }
 
-    /// Appends an entry.
-    #[inline]
+    /// Appends an entry of the usual kind.
+    #[inline(always)]
     pub(in crate::session) fn append_entry(&mut self, LogOf { rings, thread }: LogOf<'_>, entry: &LogEntry<'_>) {
         debug_assert!(self.is_open, "INV-ORDER-1: what is logged belongs to a unit");
         self.draft.push(rings, thread, entry);
