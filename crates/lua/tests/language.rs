@@ -206,6 +206,7 @@ fn bits_are_those_of_32_bit_integers() {
 #[test]
 fn compiled_code_and_deep_nesting_are_refused() {
     shows("out(loadstring('\\27Lua'))", "nil [string \"\u{1b}Lua\"]:1: unexpected symbol near 'char(27)'");
+    shows("out(loadstring('\\0#^', 'i'))", "nil [string \"i\"]:1: unexpected symbol");
     let nested = format!("return {}1{}", "(".repeat(300), ")".repeat(300));
     assert!(compile(nested.as_bytes(), b"=p").is_err());
     let brackets = format!("return [{}[x]{}]", "=".repeat(100_000), "=".repeat(100_000));

@@ -99,8 +99,9 @@ impl<'a> Parser<'a> {
 
     /// An error at the present token.
     pub(super) fn error(&self, message: &str) -> SyntaxError {
-        let near = self.lexer.token_text(&self.token);
-        self.lexer.error(message, Some(&near))
+        // The number of a zero byte is that of no token at all.
+        let near = (self.token != Token::Byte(0)).then(|| self.lexer.token_text(&self.token));
+        self.lexer.error(message, near.as_deref())
     }
 
     pub(super) fn limit(&self, limit: &Limit) -> SyntaxError {
