@@ -117,8 +117,9 @@ struct Proof {
 impl Proof {
     /// Has the disk refuse all writes and syncs for a part of a life, so that the log breaks while units are done, and may heal.
     fn plan_failure(&self, time_ns: u64) {
-        let from_ns = self.machine.world.turn().now_ns() + self.machine.draw(time_ns);
-        let until_ns = from_ns + self.machine.draw(time_ns);
+        let begun_ns = self.machine.world.turn().now_ns();
+        let from_ns = begun_ns + self.machine.draw(time_ns);
+        let until_ns = (from_ns + self.machine.draw(time_ns)).min(begun_ns + time_ns);
         let usual = self.plan.faults.clone();
         let all = DiskFaults { write_errors: 1_000_000, sync_errors: 1_000_000, ..usual.clone() };
         for (at_ns, faults) in [(from_ns, all), (until_ns, usual)] {
