@@ -9,10 +9,10 @@
 //! puts one back, so the index can be resized without a look at the records, which may be on a device (ADR 19). Where the
 //! record is in memory the tag is renewed on the way.
 
-use crate::log::HAS_SMALL_PAGES;
+use almandine_io::memory::HUGE_PAGE_BYTES;
 
 /// Hash bits that a whole tag knows; few in builds for simulations, so that an index of some thousand keys uses them up.
-const KNOWN_BITS: u32 = if HAS_SMALL_PAGES { 4 } else { 12 };
+const KNOWN_BITS: u32 = if HUGE_PAGE_BYTES < 256 << 10 { 3 } else { 12 };
 const ADDRESS_BITS: u32 = 48;
 const TAG_BITS: u32 = KNOWN_BITS + 1;
 const TAG_MASK: u64 = ((1 << TAG_BITS) - 1) << ADDRESS_BITS;

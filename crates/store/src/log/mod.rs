@@ -33,8 +33,7 @@ pub(crate) const PAGE_WORDS: u64 = (PAGE_BYTES / WORD) as u64;
 /// its page is evacuated, so a chunk is many times the largest record. In a build for simulations, whose pages are small, a page
 /// is one chunk.
 pub(crate) const CHUNK_BYTES: usize = if HAS_SMALL_PAGES { PAGE_BYTES } else { 256 * 1024 };
-/// Builds for simulations, in which all is small.
-pub(crate) const HAS_SMALL_PAGES: bool = PAGE_BYTES < 256 * 1024;
+const HAS_SMALL_PAGES: bool = PAGE_BYTES < 256 * 1024;
 pub(crate) const CHUNK_WORDS: u64 = (CHUNK_BYTES / WORD) as u64;
 const CHUNKS_PER_PAGE: u64 = PAGE_WORDS / CHUNK_WORDS;
 /// Words of a cache line.
