@@ -83,7 +83,7 @@ fn found(proof: Proof, mutant: Mutant, medium: Medium, seeds: u64) -> Option<Sce
     (0..seeds).map(without).find(|scenario| run(scenario).check().is_err())
 }
 
-/// Each step that one of the proofs guards. AwaitServer and HeadInEpoch take some hundred worlds, and are left to
+/// Each step that one of the proofs guards. AwaitServer, HeadInEpoch and RaiseAlone take some hundred worlds, and are left to
 /// `cargo xtask sim --mutant`.
 #[test]
 fn a_missing_step_is_noticed() {
@@ -126,7 +126,6 @@ fn a_missing_step_is_noticed() {
         (Proof::Snapshots, Mutant::SaveAbsence, Medium::Memory),
         (Proof::Snapshots, Mutant::SaveRemoved, Medium::Memory),
         (Proof::Snapshots, Mutant::KeepSaved, Medium::Memory),
-        (Proof::Snapshots, Mutant::RaiseAlone, Medium::Memory),
         (Proof::Transactions, Mutant::WatchScript, Medium::Memory),
         (Proof::Transactions, Mutant::CompareScript, Medium::Memory),
     ];

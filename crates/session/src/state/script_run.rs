@@ -16,6 +16,8 @@ pub(crate) struct ScriptRun {
     pub(crate) read_only: bool,
     /// Each command that takes memory is checked.
     pub(crate) checks_memory: bool,
+    /// The log took nothing when it was to write first.
+    pub(crate) unlogged: bool,
     /// Memory was beyond its limit when the script began.
     pub(crate) over_limit: bool,
     pub(crate) wrote: bool,

@@ -114,9 +114,7 @@ pub(crate) fn admit(
         }
     }
     if flags.any(Flags::NOT_UNSAVED) && instance.persistence.is_unlogged() {
-        let failure = instance.persistence.log.figures().and_then(|figures| figures.last_failure);
-        let failure = failure.unwrap_or_else(|| "No space left on device".to_owned());
-        return Admission::Refused(CommandError::new(format!("MISCONF Errors writing to the AOF file: {failure}")));
+        return Admission::Refused(unlogged(instance));
     }
     if client.only_listens() && !dispatch.flags.any(Flags::SUBSCRIBED) {
         return Admission::Refused(errors::client::only_listens(&context.table.row(dispatch.index).name));
@@ -202,6 +200,14 @@ fn answered<'c>(context: &'c Context, name: &[u8], subcommand: Option<&[u8]>) ->
     let dispatch = context.table.resolve_known(name, subcommand)?;
     let spec = &context.table.row(dispatch.index).command.spec;
     (spec.group == Group::Cluster).then_some(dispatch)
+}
+
+/// Why nothing is written: the log takes it not.
+#[cold]
+pub(crate) fn unlogged(instance: &Instance) -> CommandError {
+    let failure = instance.persistence.log.figures().and_then(|figures| figures.last_failure);
+    let failure = failure.unwrap_or_else(|| "No space left on device".to_owned());
+    CommandError::new(format!("MISCONF Errors writing to the AOF file: {failure}"))
 }
 
 /// Why there is no memory: the limit, or the storage below it.

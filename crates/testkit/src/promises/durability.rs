@@ -324,6 +324,10 @@ impl Writer {
         }
         Some(match &reply {
             Value::Error(error) if [&b"MISCONF"[..], b"EXECABORT"].iter().any(|word| error.starts_with(word)) => Told::Refused,
+            // As a script is told that may write nothing.
+            Value::Array(replies) if matches!(replies.first(), Some(Value::Error(error)) if error.starts_with(b"MISCONF")) => {
+                Told::Refused
+            }
             Value::Array(replies) if counts(unit) => {
                 let count = replies.first().and_then(Value::integer).map(i64::cast_unsigned);
                 assert!(count.is_some() && !replies.iter().any(Value::is_error), "unit {unit} is answered {reply}");

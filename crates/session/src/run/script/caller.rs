@@ -13,6 +13,7 @@ use crate::run::runner::{Called, Runner, steps};
 use crate::run::script::FIRST_SLICE_NS;
 use crate::run::script::rotation::KEYS_MAX;
 use crate::state::script_run::{Restart, Scope, ScriptRun};
+use crate::steps::admit::unlogged;
 use crate::steps::plan::{Planned, declared_keys};
 
 /// Steps around a command that a script calls.
@@ -40,7 +41,7 @@ pub(super) struct Caller<'r> {
 
 impl Caller<'_> {
     /// Why a command may not run.
-    fn refusal(&self, dispatch: &Dispatch, args: Args<'_>) -> Option<CommandError> {
+    fn refusal(&mut self, dispatch: &Dispatch, args: Args<'_>) -> Option<CommandError> {
         let flags = dispatch.flags;
         if !dispatch.accepts(args.len()) {
             return Some(errors::script::ARITY);
@@ -60,6 +61,13 @@ impl Caller<'_> {
         let stops = || persistence.stop_writes_unsaved && !persistence.save_points.is_empty();
         if !self.run.wrote && flags.any(Flags::WRITES) && context.instance.persistence.is_unsaved() && stops() {
             return Some(CommandError::Unsaved);
+        }
+        if !self.run.wrote && flags.any(Flags::NOT_UNSAVED) {
+            // Also what it writes when the log has healed meanwhile, or a part of it would be done.
+            self.run.unlogged |= context.instance.persistence.is_unlogged();
+            if self.run.unlogged {
+                return Some(unlogged(&context.instance));
+            }
         }
         let may_fill = self.run.wrote || !self.run.over_limit || !self.run.checks_memory;
         if !may_fill && flags.any(Flags::DENY_OOM) {

@@ -159,6 +159,7 @@ impl Runner {
             read_only: call.writes_nothing(),
             checks_memory: call.program.flags().any(ScriptFlags::COMPATIBLE),
             over_limit: instance.keyspace.over_limit(),
+            unlogged: false,
             wrote: false,
             remembered: false,
             // What is told of keys that are read is seen.
