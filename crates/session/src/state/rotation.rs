@@ -108,6 +108,7 @@ mod tests {
         let run = ScriptRun {
             read_only: true,
             checks_memory: false,
+            unlogged: false,
             over_limit: false,
             wrote: false,
             remembered: false,
