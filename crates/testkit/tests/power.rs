@@ -30,11 +30,13 @@ impl Cuts<'_> {
         let place = machine.flags();
         let place = place.iter().map(String::as_str).take(if redis { 2 } else { 4 });
         let mode = ["--appendonly", "yes", "--appendfsync", self.mode];
-        // Bases take their time, so that a cut often meets one.
-        let slow = if self.beside.is_some() { &["--rdb-key-save-delay", "300"][..] } else { &[] };
+        // Bases take their time, so that a cut often meets one; those of a mutant end soon, before the log is synced.
+        let delay = ["--rdb-key-save-delay", if self.mutant.is_some() { "30" } else { "300" }];
+        let slow = if self.beside.is_some() { &delay[..] } else { &[] };
         let flags: Vec<&str> = place.chain(mode).chain(slow.iter().copied()).collect();
         let (promise, life_ms) = match self.mode {
             "always" => (Promise::All, 5..400),
+            "everysec" if self.mutant.is_some() => (Promise::AllButLastSecond, 50..900),
             "everysec" => (Promise::AllButLastSecond, 100..3_500),
             _ => (Promise::Prefix, 100..3_500),
         };
