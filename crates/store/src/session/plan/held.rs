@@ -1,17 +1,22 @@
 //! The latches of a lock plan, and which of its keys comes next.
 //!
 //! A command uses its keys in the order in which it names them, so a plan of many keys keeps their hashes in that order. The key
-//! that is expected next is known to be latched without a search, so what a key costs does not grow with their number.
+//! that is expected next is known to be latched without a search, so what a key costs does not grow with their number. Nor does
+//! what is latched out of order behind them: it is found in a set.
 
 use crate::index::latch::SharedLatch;
 use crate::index::{ExclusiveLatch, Index};
 use crate::sync::Backoff;
+use rapidhash::fast::RandomState;
 use std::cell::Cell;
+use std::collections::HashSet;
 
 /// Buckets that are asked for before the first of them is latched or released.
 const BUCKETS_AHEAD: usize = 16;
 /// Keys for which a plan keeps its memory when it is released.
 const KEYS_KEPT: usize = 1 << 14;
+/// Latches out of order for which it keeps the memory of the set: that is cleared as a whole.
+const FURTHER_KEPT: usize = 64;
 
 /// How the buckets of a plan's keys are latched.
 #[derive(Clone, Copy)]
@@ -55,8 +60,10 @@ impl Wanted {
 
 /// The latches of a lock plan.
 pub(in crate::session) struct Held {
-    /// Their buckets, ascending, each once.
+    /// Their buckets, each once: those of the plan, ascending, and behind them those that were latched out of order.
     buckets: Vec<Wanted>,
+    /// The numbers of the latter.
+    further: HashSet<u64, RandomState>,
     /// Number of them that have been latched.
     taken: usize,
     /// The hashes of several keys, in the command's order.
@@ -70,7 +77,7 @@ pub(in crate::session) struct Held {
 impl Held {
     pub(in crate::session) fn new() -> Self {
         let (buckets, hashes) = (Vec::with_capacity(64), Vec::with_capacity(64));
-        Self { buckets, taken: 0, hashes, next: Cell::new(0), is_server: false }
+        Self { buckets, further: HashSet::default(), taken: 0, hashes, next: Cell::new(0), is_server: false }
     }
 
     #[inline]
@@ -158,6 +165,7 @@ impl Held {
 
     /// Releases the shared latches. The keys of the plan are these from now on, which are held exclusively.
     pub(in crate::session) fn keep_exclusive(&mut self, index: &Index, hashes: impl Iterator<Item = u64>) {
+        debug_assert!(self.further.is_empty(), "INV-LATCH-3: only the server latches out of order");
         self.buckets.retain(|bucket| {
             if !bucket.is_exclusive() {
                 index.unlatch(bucket.number(), false);
@@ -176,20 +184,20 @@ impl Held {
 
     /// Whether the bucket of a hash is latched exclusively.
     pub(in crate::session) fn holds_exclusively(&self, index: &Index, hash: u64) -> bool {
-        debug_assert!(self.buckets.is_sorted(), "INV-LATCH-3: what is held is in ascending order");
         let number = Index::bucket_of(hash, index.len());
-        self.buckets.binary_search(&Wanted::new(number, true)).is_ok()
+        self.further.contains(&number) || self.planned().binary_search(&Wanted::new(number, true)).is_ok()
+    }
+
+    /// The buckets of the plan.
+    fn planned(&self) -> &[Wanted] {
+        &self.buckets[..self.buckets.len() - self.further.len()]
     }
 
     /// Takes over a latch that was kept, of the bucket of a hash.
     pub(in crate::session) fn adopt(&mut self, number: u64, hash: u64) {
-        let at = self.buckets.partition_point(|bucket| bucket.number() < number);
-        debug_assert!(
-            self.buckets.get(at).is_none_or(|bucket| bucket.number() != number),
-            "INV-LATCH-1: who latches exclusively is the only one"
-        );
-        debug_assert!(at == 0 || self.buckets[at - 1].number() < number, "INV-LATCH-3: what is held is in ascending order");
-        self.buckets.insert(at, Wanted::new(number, true));
+        debug_assert!(!self.has(number), "INV-LATCH-1: who latches exclusively is the only one");
+        self.buckets.push(Wanted::new(number, true));
+        self.further.insert(number);
         self.taken = self.buckets.len();
         self.hashes.push(hash);
     }
@@ -207,6 +215,7 @@ impl Held {
             self.buckets.iter().all(|bucket| bucket.is_exclusive()),
             "INV-BLOCK-1: what was made ready was changed under its latch"
         );
+        debug_assert!(self.further.is_empty(), "INV-LATCH-3: only the server latches out of order");
         self.taken = 0;
         let numbers = self.buckets.drain(..).map(Wanted::number).collect();
         self.forget_keys();
@@ -241,6 +250,10 @@ impl Held {
         self.hashes.clear();
         // The next session that adopts latches begins with their keys.
         self.next.set(0);
+        if !self.further.is_empty() {
+            self.further.clear();
+            self.further.shrink_to(FURTHER_KEPT);
+        }
         self.hashes.shrink_to(KEYS_KEPT);
         self.buckets.shrink_to(KEYS_KEPT);
     }
@@ -275,7 +288,7 @@ impl Held {
     }
 
     fn has(&self, number: u64) -> bool {
-        self.buckets.binary_search_by_key(&number, |bucket| bucket.number()).is_ok()
+        self.further.contains(&number) || self.planned().binary_search_by_key(&number, |bucket| bucket.number()).is_ok()
     }
 }
 
@@ -315,10 +328,38 @@ mod tests {
         assert!([5, 7, 9].iter().all(|&hash| held.holds(hash, bucket(hash)).0));
         held.release(&index);
         held.adopt(index.latch(bucket(11)).keep(), 11);
+        assert_eq!((held.planned().len(), held.buckets.len()), (0, 1));
         assert!(!held.holds(9, bucket(9)).0 && !held.holds(5, bucket(5)).0);
         assert!(held.holds(11, bucket(11)).0);
         held.release(&index);
         assert!(!index.bucket(bucket(11)).is_latched());
+    }
+
+    #[test]
+    fn latches_out_of_order_are_held_beside_a_plan() {
+        let index = Index::new(200_000, 200_000).unwrap();
+        let bucket = |hash: u64| Index::bucket_of(hash, index.len());
+        let mut held = Held::new();
+        let planned = [70_000, 5, 9];
+        held.take(&index, &planned, Modes::Each(&[true, false, true]));
+        held.keep_exclusive(&index, [70_000, 9].into_iter());
+        let mut further = Vec::new();
+        for hash in (0..60_000u64).rev().filter(|hash| !planned.contains(hash)) {
+            if !held.holds_exclusively(&index, hash) {
+                held.adopt(index.latch(bucket(hash)).keep(), hash);
+                further.push(hash);
+            }
+        }
+        assert!(further.len() > 1000 && held.planned().len() == 2);
+        assert!(
+            further
+                .iter()
+                .chain(&[70_000, 9])
+                .all(|&hash| held.holds_exclusively(&index, hash) && held.holds(hash, bucket(hash)).0)
+        );
+        held.release(&index);
+        assert!(held.is_empty() && held.further.is_empty() && held.further.capacity() <= 2 * FURTHER_KEPT);
+        assert!((0..index.len()).all(|number| !index.bucket(number).is_latched()));
     }
 
     #[test]
