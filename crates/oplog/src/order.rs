@@ -70,30 +70,23 @@ impl Order {
     pub fn take(&self, asked: Asked<'_>) -> u64 {
         match *asked.changed {
             // What nearly all units are.
-            [hash] if asked.used.is_empty() && !asked.databases => self.take_for(hash, asked.after),
-            _ => self.take_for_all(asked),
+            [hash] if asked.used.is_empty() && !asked.databases => {
+                self.take_of(Asked { changed: &[hash], used: &[], databases: false, ..asked })
+            }
+            _ => self.take_any(asked),
         }
     }
 
-    /// As [`Order::take`], of a unit that has changed one key.
-    #[inline]
-    fn take_for(&self, hash: u64, after: u64) -> u64 {
-        let stripe = self.stripe(hash);
-        let mut greatest = after.max(self.databases.load(Ordering::Acquire));
-        step!(AskStripes, greatest = greatest.max(stripe.load(Ordering::Acquire)));
-        let number = self.behind(greatest);
-        stripe.fetch_max(number, Ordering::AcqRel);
-        number
+    #[inline(never)]
+    fn take_any(&self, asked: Asked<'_>) -> u64 {
+        self.take_of(asked)
     }
 
-    #[inline(never)]
-    fn take_for_all(&self, asked: Asked<'_>) -> u64 {
+    #[inline(always)]
+    fn take_of(&self, asked: Asked<'_>) -> u64 {
         let mut greatest = asked.after.max(self.databases.load(Ordering::Acquire));
         step!(AskStripes, {
-            for hash in asked.changed {
-                greatest = greatest.max(self.last(*hash));
-            }
-            for hash in asked.used {
+            for hash in asked.changed.iter().chain(asked.used) {
                 greatest = greatest.max(self.last(*hash));
             }
         });
