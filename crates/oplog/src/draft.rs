@@ -62,7 +62,7 @@ impl Draft {
         entry.encode(&mut self.beside);
     }
 
-    /// As [`Draft::push`], for any entry.
+    /// Appends an entry of any kind: where few come from, one copy of the encoder serves all.
     #[inline(never)]
     pub fn push_any(&mut self, rings: &Rings, thread: usize, entry: &LogEntry<'_>) {
         self.push(rings, thread, entry);

@@ -352,8 +352,13 @@ pub(crate) struct Waiters {
 impl Waiters {
     pub(crate) fn new() -> Self {
         let shards = (0..SHARDS).map(|_| Shard::default()).collect();
-        let (any, meet_growing) = Default::default();
-        Self { shards, tickets: AtomicU64::new(0), told: Mutex::default(), any, meet_growing }
+        Self {
+            shards,
+            tickets: AtomicU64::new(0),
+            told: Mutex::default(),
+            any: AtomicBool::new(false),
+            meet_growing: AtomicBool::new(false),
+        }
     }
 
     fn shard(&self, hash: u64) -> &Shard {
