@@ -89,7 +89,7 @@ fn save_emptied(call: &mut AdminCall<'_>) {
     // A worker that keeps the others out cannot wait for the thread that saves: in a transaction, or while clients are to be
     // served.
     if !call.reply.out.may_stream() || call.accessor.serving().has_ready() {
-        let _ = instance.persistence.saves.begin();
+        let _ = instance.persistence.saves.begin(instance.keyspace.keys());
         return;
     }
     // A failure is in the log, and the changes stay unsaved.

@@ -75,7 +75,7 @@ fn bgsave(call: &mut AdminCall<'_>) -> Outcome {
     if rewrites && !waits && !saves.figures().in_background {
         return Err(errors::server::REWRITE_ACTIVE.into());
     }
-    saves.begin().map_err(|_| errors::server::SAVE_RUNS)?;
+    saves.begin(call.context.instance.keyspace.keys()).map_err(|_| errors::server::SAVE_RUNS)?;
     call.reply.simple(if rewrites { "Background saving scheduled" } else { "Background saving started" });
     Ok(())
 }

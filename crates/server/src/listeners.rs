@@ -153,7 +153,7 @@ fn endpoint(listener: Listener) -> Arc<Endpoint> {
 
 #[cfg(test)]
 mod tests {
-    use almandine_io::socket::Address;
+    use almandine_testkit::server::free_port;
 
     use super::*;
 
@@ -164,12 +164,6 @@ mod tests {
 
     fn here() -> &'static Path {
         Path::new("")
-    }
-
-    fn free_port() -> u16 {
-        let listener = socket::bind(&["127.0.0.1"], 0, 1).unwrap().remove(0);
-        let Address::Ip(address) = listener.address() else { panic!("TCP") };
-        address.port()
     }
 
     #[test]

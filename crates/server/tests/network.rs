@@ -12,6 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use almandine_testkit::server::free_port;
 use almandine_testkit::{Client, Program, Server, Value};
 
 fn ok() -> Value {
@@ -20,10 +21,6 @@ fn ok() -> Value {
 
 fn pong() -> Value {
     Value::Simple(b"PONG".to_vec())
-}
-
-fn free_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
 
 fn local(port: u16) -> SocketAddr {

@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use almandine_config::{Config, Startup};
 use almandine_server::Node;
+use almandine_testkit::server::free_port;
 use almandine_testkit::{Client, Value};
 
 /// The tests look at figures of the whole process.
@@ -36,10 +37,6 @@ impl Drop for Directory {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(&self.0);
     }
-}
-
-fn free_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
 
 fn start(directory: &Path, port: u16, more: &[&str]) -> std::io::Result<Node> {

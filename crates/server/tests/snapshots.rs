@@ -7,6 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use almandine_testkit::server::free_port;
 use almandine_testkit::{Client, Program, Server, Value};
 
 use contents::{assert_equal, contents, fill};
@@ -277,7 +278,7 @@ struct Loading {
 
 impl Loading {
     fn start(directory: &Directory) -> Self {
-        let address = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        let address = std::net::SocketAddr::from(([127, 0, 0, 1], free_port()));
         let log = fs::File::create(directory.0.join("log")).unwrap();
         let child = std::process::Command::new(almandine_testkit::server::almandine_path())
             .args(["--port", &address.port().to_string(), "--dir", directory.path(), "--key-load-delay", "20000"])

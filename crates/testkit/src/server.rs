@@ -4,7 +4,6 @@
 //! itself proves nothing.
 
 use std::fs::{self, File};
-use std::io;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -81,6 +80,11 @@ fn built(variable: &str, name: &str, features: &str) -> PathBuf {
     })
 }
 
+/// Ports for servers: of all processes, and of one before the next one's begin.
+const FIRST_PORT: u32 = 10_000;
+const PORTS: u32 = 10_000;
+const PORTS_PER_PROCESS: u32 = 61;
+
 /// A running server.
 #[derive(Debug)]
 pub struct Server {
@@ -139,7 +143,7 @@ impl Server {
         let number = STARTED.fetch_add(1, Ordering::Relaxed);
         let directory = std::env::temp_dir().join(format!("almandine-test-{}-{number}", std::process::id()));
         fs::create_dir_all(&directory).map_err(|e| e.to_string())?;
-        let port = free_port().map_err(|e| e.to_string())?;
+        let port = free_port();
         let child = spawn(program, flags, environment, (&directory, port))?;
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
         let flags = flags.iter().map(|&flag| flag.to_owned()).collect();
@@ -379,6 +383,17 @@ fn spawn(
     command.spawn().map_err(|e| format!("{e} (is it installed and built? see docs/HACKING.md)"))
 }
 
-fn free_port() -> io::Result<u16> {
-    Ok(TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port())
+/// A port on which no socket listens. The kernel gives none of these to clients that connect, so that it stays free until a
+/// server listens, also while other tests connect; each call in a process gives another one.
+///
+/// # Panics
+/// When all are taken.
+pub fn free_port() -> u16 {
+    static CALLS: AtomicU32 = AtomicU32::new(0);
+    let first = std::process::id().wrapping_mul(PORTS_PER_PROCESS);
+    (0..PORTS)
+        .map(|_| first.wrapping_add(CALLS.fetch_add(1, Ordering::Relaxed)) % PORTS)
+        .filter_map(|number| u16::try_from(FIRST_PORT + number).ok())
+        .find(|port| TcpListener::bind((Ipv4Addr::LOCALHOST, *port)).is_ok())
+        .expect("a free port")
 }

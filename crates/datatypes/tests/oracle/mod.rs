@@ -3,11 +3,12 @@
 #![expect(clippy::unwrap_used, reason = "support of tests: whatever fails here fails the test")]
 
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::process::{Child, Stdio};
 use std::time::Duration;
 
 use almandine_testkit::redis_server;
+use almandine_testkit::server::free_port;
 
 /// A reply; errors are their text.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -57,7 +58,7 @@ impl Oracle {
     pub(crate) fn start_with(more: &[&str]) -> Self {
         for _ in 0..5 {
             // The port may be taken between this and the server's start: then another one is tried.
-            let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+            let port = free_port();
             let arguments = ["--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--logfile", "/dev/null", "--port"];
             let mut server = redis_server().args(arguments).arg(port.to_string()).args(more).stdout(Stdio::null()).spawn().unwrap();
             let connection = (0..200).find_map(|_| {

@@ -193,16 +193,17 @@ impl Saves {
         }
     }
 
-    /// Has a snapshot written in the background.
+    /// Has a snapshot of about this many keys written in the background.
     ///
     /// # Errors
     /// When one is being written.
-    pub fn begin(&self) -> Result<(), SaveRefused> {
+    pub fn begin(&self, keys: u64) -> Result<(), SaveRefused> {
         let mut state = self.state();
         if state.is_busy() {
             return Err(SaveRefused::Running);
         }
         state.wanted = Some(SaveTask::Background);
+        state.figures.keys_total = keys;
         drop(state);
         self.wake();
         Ok(())
@@ -303,7 +304,7 @@ impl Saves {
             figures.keys = running.meter.as_ref().map_or(0, |meter| meter.keys());
             figures.share = running.meter.as_ref().map_or(0.0, |meter| meter.share());
             figures.saved_bytes = running.meter.as_ref().map_or((0, 0), |meter| meter.saved_bytes());
-        } else {
+        } else if !figures.in_background {
             figures.keys_total = 0;
         }
         figures
@@ -339,8 +340,8 @@ mod tests {
     #[test]
     fn one_snapshot_is_written_at_a_time_and_the_last_one_is_told() {
         let saves = Saves::default();
-        assert_eq!((saves.begin(), saves.begin()), (Ok(()), Err(SaveRefused::Running)));
-        assert!(saves.figures().in_background);
+        assert_eq!((saves.begin(3), saves.begin(4)), (Ok(()), Err(SaveRefused::Running)));
+        assert_eq!((saves.figures().in_background, saves.figures().keys_total), (true, 3));
         assert_eq!((saves.next(false), saves.next(false)), (Some(SaveTask::Background), None));
         assert_eq!((saves.run(SaveTask::Foreground), saves.take_up(SaveTask::Background)), (Err(SaveRefused::Running), false));
         saves.end(SaveOutcome::Failed, |unsaved| assert!(unsaved));
@@ -371,8 +372,8 @@ mod tests {
     fn what_is_cancelled_is_no_failure() {
         let saves = Saves::default();
         assert_eq!(saves.cancel(), Cancelled::None);
-        assert_eq!((saves.begin(), saves.cancel(), saves.next(false)), (Ok(()), Cancelled::Running, None));
-        assert_eq!((saves.begin(), saves.next(false), saves.cancel()), (Ok(()), Some(SaveTask::Background), Cancelled::Running));
+        assert_eq!((saves.begin(1), saves.cancel(), saves.next(false)), (Ok(()), Cancelled::Running, None));
+        assert_eq!((saves.begin(1), saves.next(false), saves.cancel()), (Ok(()), Some(SaveTask::Background), Cancelled::Running));
         saves.end(SaveOutcome::Cancelled, |unsaved| assert!(!unsaved));
         assert!(!saves.figures().failed && saves.figures().count == 0);
     }

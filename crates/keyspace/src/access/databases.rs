@@ -103,6 +103,12 @@ impl Keyspace {
         self.store.figures().namespace_len(self.namespaces.settled(db)).0
     }
 
+    /// Keys in all databases. O(databases × threads).
+    #[must_use]
+    pub fn keys(&self) -> u64 {
+        (0..self.databases()).filter_map(|db| u16::try_from(db).ok()).map(|db| self.dbsize(db)).sum()
+    }
+
     /// Keys with an expiry in a database.
     #[must_use]
     pub fn expires(&self, db: u16) -> u64 {

@@ -63,6 +63,5 @@ pub(crate) fn write_new(instance: &Instance, directory: &Path) -> io::Result<(u6
     let directory = Directory::take(directory).map_err(io::Error::other)?;
     let mut manifest = directory.manifest().map_err(io::Error::other)?;
     let bytes = base::begin(instance, &mut session(instance)?, &directory, &mut manifest)?;
-    let keyspace = &instance.keyspace;
-    Ok(((0..keyspace.databases()).filter_map(|db| u16::try_from(db).ok()).map(|db| keyspace.dbsize(db)).sum(), bytes))
+    Ok((instance.keyspace.keys(), bytes))
 }

@@ -188,8 +188,7 @@ fn begin_run(
     let last_base = log.manifest().base.map_or(0, |base| base.number);
     let log = RunningLog::start(instance, log, source, Written { rings: made, progress, last_base })?;
     keyspace.log().turn(true)?;
-    let keys = (0..keyspace.databases()).filter_map(|db| u16::try_from(db).ok()).map(|db| keyspace.dbsize(db)).sum();
-    instance.persistence.loading.finish(keys, 0);
+    instance.persistence.loading.finish(keyspace.keys(), 0);
     instance.persistence.saves.begin_from(clock::unix_ms() / 1000, keyspace.figures().totals().changes);
     let where_rings = place.map_or_else(|| "in this process' memory".to_owned(), |place| format!("in {}", place.display()));
     tracing::info!("Writes are logged with appendfsync {}, and lie {where_rings} before", settings.persistence.log_sync.name());

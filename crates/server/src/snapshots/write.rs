@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use almandine_instance::{Instance, SaveMeter, SaveOutcome};
 use almandine_io::{clock, thread};
-use almandine_keyspace::{Accessor, Keyspace};
+use almandine_keyspace::Accessor;
 use almandine_recovery::save::{SaveError, SnapshotFile};
 
 use super::base::options;
@@ -31,7 +31,7 @@ pub(super) fn write(instance: &Instance, host: &dyn Host) -> SaveOutcome {
     let persistence = &instance.config.snapshot().settings.persistence;
     let meter = Arc::new(Meter::default());
     meter.0.key_delay_us.store(u64::try_from(persistence.key_save_delay_us).unwrap_or(0), Relaxed);
-    instance.persistence.saves.meter(keys(&instance.keyspace), Arc::clone(&meter) as Arc<dyn SaveMeter>);
+    instance.persistence.saves.meter(instance.keyspace.keys(), Arc::clone(&meter) as Arc<dyn SaveMeter>);
     let Some(mut accessor) = instance.keyspace.accessor() else {
         tracing::error!("The snapshot is not written: the store has no session left for it");
         return SaveOutcome::Failed;
@@ -71,8 +71,4 @@ fn begin(instance: &Instance, accessor: &mut Accessor) -> Option<SnapshotFile> {
         }
         thread::sleep(REST);
     }
-}
-
-fn keys(keyspace: &Keyspace) -> u64 {
-    (0..keyspace.databases()).filter_map(|db| u16::try_from(db).ok()).map(|db| keyspace.dbsize(db)).sum()
 }
