@@ -55,7 +55,7 @@ pub struct ThreadRef(pub(crate) u32);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct UpvalueRef(pub(crate) u32);
 
-/// The bit of a reference to a string that is too long to be interned when it is made.
+/// The bit of a reference to a string that was not interned when it was made.
 const LONG: u32 = 1 << 31;
 
 impl StringRef {

@@ -111,6 +111,12 @@ impl KeyGroup<'_> {
         self.accessor.elements.push(Expected { key, hash: self.accessor.keyspace.types.placement.hash(element), write });
     }
 
+    /// Asks the cache once more for what the key behind an expected one needs: what runs meanwhile has taken its place.
+    #[inline]
+    pub fn prefetch_next(&mut self, glance: GlanceId) {
+        self.accessor.session.ahead().prefetch_next(glance);
+    }
+
     /// Asks the cache for the records of the group's keys, whose buckets should have arrived, and for the elements in them.
     #[inline(always)]
     pub fn prefetch(&mut self) {

@@ -105,7 +105,9 @@ impl Heap {
     #[must_use]
     pub fn equals(&self, left: LuaValue, right: LuaValue) -> bool {
         match (left, right) {
-            (LuaValue::String(a), LuaValue::String(b)) => a == b || (a.is_long() && b.is_long() && self.bytes(a) == self.bytes(b)),
+            (LuaValue::String(a), LuaValue::String(b)) => {
+                a == b || ((a.is_long() || b.is_long()) && self.bytes(a) == self.bytes(b))
+            }
             _ => left.same(right),
         }
     }
@@ -116,13 +118,19 @@ impl Heap {
         string
     }
 
+    pub(crate) fn late_string(&mut self, bytes: &[u8]) -> StringRef {
+        let (string, taken) = self.strings.make_late(bytes);
+        self.memory.take(taken);
+        string
+    }
+
     pub(crate) fn string_owned(&mut self, bytes: Vec<u8>) -> StringRef {
         let (string, taken) = self.strings.make_owned(bytes);
         self.memory.take(taken);
         string
     }
 
-    /// The value as a key: long strings are replaced by the one that stands for them.
+    /// The value as a key: strings that were not interned are replaced by the one that stands for them.
     #[inline]
     pub(crate) fn key(&mut self, key: LuaValue) -> LuaValue {
         match key {

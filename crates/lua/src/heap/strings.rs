@@ -1,6 +1,7 @@
-//! Strings: short ones are interned when they are made, long ones when they become a key of a table.
+//! Strings: short ones are interned when they are made; long ones, and those that a run is given, when they become a key of a
+//! table.
 //!
-//! So tables compare keys by reference, and a long string that is only passed on is never hashed. The hash is seeded.
+//! So tables compare keys by reference, and a string that is only passed on is never hashed. The hash is seeded.
 
 use super::slab::Slab;
 use crate::value::StringRef;
@@ -22,9 +23,16 @@ enum Bytes {
 
 impl Bytes {
     fn short(bytes: &[u8]) -> Self {
-        let mut own = [0; SHORT_MAX];
-        own[..bytes.len()].copy_from_slice(bytes);
-        Self::Short { length: bytes.len() as u8, bytes: own }
+        let (mut own, length) = ([0; SHORT_MAX], bytes.len());
+        match (bytes.first_chunk::<8>(), bytes.last_chunk::<8>()) {
+            // Most are that short: no copying of a length that is not known.
+            (Some(first), Some(last)) if length <= 16 => {
+                own[..8].copy_from_slice(first);
+                own[length - 8..length].copy_from_slice(last);
+            }
+            _ => own[..length].copy_from_slice(bytes),
+        }
+        Self::Short { length: length as u8, bytes: own }
     }
 
     #[inline]
@@ -47,15 +55,35 @@ impl Default for Bytes {
     }
 }
 
-#[derive(Debug, Default)]
+/// One cache line.
+#[derive(Debug)]
+#[repr(align(64))]
 struct LuaString {
     bytes: Bytes,
     hash: u32,
     /// Next of the bucket, for interned strings.
     next: u32,
-    /// Of a long string: the interned one of equal bytes, once it has been asked for.
-    canonical: Option<StringRef>,
+    /// Of a string that was not interned when it was made: the interned one of equal bytes, once it has been asked for.
+    canonical: u32,
     interned: bool,
+    /// It was not interned when it was made, whatever its length: its equality is that of its bytes.
+    late: bool,
+}
+
+impl LuaString {
+    fn new(bytes: Bytes, hash: u32, late: bool) -> Self {
+        Self { bytes, hash, next: NONE, canonical: NONE, interned: false, late }
+    }
+
+    fn canonical(&self) -> Option<StringRef> {
+        (self.canonical != NONE).then_some(StringRef(self.canonical))
+    }
+}
+
+impl Default for LuaString {
+    fn default() -> Self {
+        Self::new(Bytes::default(), 0, false)
+    }
 }
 
 #[derive(Debug)]
@@ -63,12 +91,14 @@ pub(super) struct Strings {
     items: Slab<LuaString>,
     buckets: Vec<u32>,
     interned: usize,
+    /// How many were when the region began.
+    interned_before: usize,
     seed: u64,
 }
 
 impl Strings {
     pub(super) fn new(seed: u64) -> Self {
-        Self { items: Slab::new(), buckets: vec![NONE; 256], interned: 0, seed }
+        Self { items: Slab::new(), buckets: vec![NONE; 256], interned: 0, interned_before: 0, seed }
     }
 
     #[inline]
@@ -83,12 +113,23 @@ impl Strings {
         }
         let hash = self.hash(bytes);
         if let Some(found) = self.find(bytes, hash) {
-            return (StringRef::short(found), 0);
+            return (self.reference(found), 0);
         }
-        let item = LuaString { bytes: Bytes::short(bytes), hash, next: NONE, canonical: None, interned: false };
-        let index = self.items.insert(item);
+        let index = self.items.insert(LuaString::new(Bytes::short(bytes), hash, false));
         self.link(index);
         (StringRef::short(index), OVERHEAD)
+    }
+
+    /// The same for bytes that are likely to be passed on only: they are not hashed.
+    pub(super) fn make_late(&mut self, bytes: &[u8]) -> (StringRef, usize) {
+        if bytes.len() > SHORT_MAX {
+            return self.make_long(bytes.into());
+        }
+        (StringRef::long(self.items.insert(LuaString::new(Bytes::short(bytes), 0, true))), OVERHEAD)
+    }
+
+    fn reference(&self, index: usize) -> StringRef {
+        if self.items.get(index).late { StringRef::long(index) } else { StringRef::short(index) }
     }
 
     /// The same for bytes that are owned already.
@@ -98,8 +139,7 @@ impl Strings {
 
     fn make_long(&mut self, bytes: Box<[u8]>) -> (StringRef, usize) {
         let size = bytes.len() + OVERHEAD;
-        let item = LuaString { bytes: Bytes::Long(bytes), hash: 0, next: NONE, canonical: None, interned: false };
-        (StringRef::long(self.items.insert(item)), size)
+        (StringRef::long(self.items.insert(LuaString::new(Bytes::Long(bytes), 0, true))), size)
     }
 
     /// The reference that stands for the string as a key.
@@ -107,16 +147,16 @@ impl Strings {
         if !string.is_long() {
             return string;
         }
-        if let Some(canonical) = self.items.get(string.index()).canonical {
+        if let Some(canonical) = self.items.get(string.index()).canonical() {
             return canonical;
         }
         let hash = self.hash(self.bytes(string));
-        let found = self.find(self.bytes(string), hash).map(StringRef::long);
+        let found = self.find(self.bytes(string), hash).map(|found| self.reference(found));
         let canonical = found.unwrap_or(string);
         // A string that outlives the region must not refer to one that ends with it.
         let outlived = string.index() < self.items.watermark() && canonical.index() >= self.items.watermark();
         let item = self.items.get_mut(string.index());
-        item.canonical = (!outlived).then_some(canonical);
+        item.canonical = if outlived { NONE } else { canonical.0 };
         item.hash = hash;
         if found.is_none() {
             self.link(string.index());
@@ -202,7 +242,7 @@ impl Strings {
     /// Marks a string and what stands for it.
     pub(super) fn mark(&mut self, string: StringRef) {
         if self.items.mark(string.index())
-            && let Some(canonical) = self.items.get(string.index()).canonical
+            && let Some(canonical) = self.items.get(string.index()).canonical()
         {
             self.items.mark(canonical.index());
         }
@@ -230,11 +270,14 @@ impl Strings {
 
     pub(super) fn begin_region(&mut self) {
         self.items.begin_region();
+        self.interned_before = self.interned;
     }
 
     pub(super) fn cut(&mut self) {
-        for index in self.items.watermark()..self.items.len() {
-            self.unlink(index);
+        if self.interned != self.interned_before {
+            for index in self.items.watermark()..self.items.len() {
+                self.unlink(index);
+            }
         }
         self.items.cut();
         if self.buckets.len() > BUCKETS_KEPT && self.buckets.len() > self.interned * 8 {

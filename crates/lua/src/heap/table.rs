@@ -174,7 +174,7 @@ impl Table {
     /// Sets the values behind the key `before`, as a constructor does: nil among them does not end the array part.
     pub(crate) fn set_list(&mut self, before: usize, values: &[LuaValue]) -> Result<(), TooLarge> {
         let is_taken = |offset| self.find(LuaValue::Number((before + offset) as f64)).is_some();
-        if before != self.array.len() || (1..=values.len()).any(is_taken) {
+        if before != self.array.len() || !self.entries.is_empty() && (1..=values.len()).any(is_taken) {
             for (offset, value) in values.iter().enumerate() {
                 self.set(LuaValue::Number((before + offset + 1) as f64), *value)?;
             }

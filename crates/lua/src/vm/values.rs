@@ -83,6 +83,11 @@ impl<'m> Values<'m> {
         LuaValue::Table(list)
     }
 
+    /// A new string that is likely to be passed on only.
+    pub fn late_string(&mut self, bytes: &[u8]) -> LuaValue {
+        LuaValue::String(self.machine.state.heap.late_string(bytes))
+    }
+
     /// Keeps a value alive while the machine lives.
     pub fn root(&mut self, value: LuaValue) {
         self.machine.state.roots.push(value);

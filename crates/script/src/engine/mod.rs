@@ -302,7 +302,7 @@ impl Engine {
     fn gather(&mut self, args: Args<'_>) {
         self.values.clear();
         for argument in args.iter() {
-            let value = self.machine.string(argument);
+            let value = Values::of(&mut self.machine).late_string(argument);
             self.values.push(value);
         }
     }
@@ -315,7 +315,7 @@ impl Engine {
                 (SoleArgument::Key(place), 0) | (SoleArgument::Argument(place), 1) => *place,
                 _ => continue,
             };
-            let value = self.machine.string(self.memory.args.as_args().at(number));
+            let value = Values::of(&mut self.machine).late_string(self.memory.args.as_args().at(number));
             self.values.resize(self.values.len().max(place + 1), LuaValue::Nil);
             self.values[place] = value;
         }

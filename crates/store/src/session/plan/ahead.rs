@@ -142,6 +142,18 @@ impl Ahead<'_> {
         self.session.store.consumers.prefetch(|| self.session.local.glances.hashes());
     }
 
+    /// Asks the cache once more for the bucket and the record of the key behind an expected one.
+    #[inline]
+    pub fn prefetch_next(&self, id: GlanceId) {
+        let Session { store, local } = &*self.session;
+        if let Some(glance) = local.glances.behind(id) {
+            store.index.prefetch(glance.hash);
+            if glance.entry.address() >= local.head {
+                store.log.prefetch(glance.entry.address());
+            }
+        }
+    }
+
     /// Asks the cache for the bucket of a key that a lock plan will have.
     #[inline]
     pub fn prefetch(&self, hash: u64) {

@@ -33,6 +33,12 @@ impl Glances {
         self.list.get(id.index()).filter(|glance| glance.entry != Entry::EMPTY && !glance.seen.is_exclusive())
     }
 
+    /// What was seen of the key behind an expected one.
+    #[inline]
+    pub(in crate::session) fn behind(&self, id: GlanceId) -> Option<&Glance> {
+        self.list.get(id.index().wrapping_add(1))
+    }
+
     /// The hashes of all keys.
     pub(in crate::session) fn hashes(&self) -> impl Iterator<Item = u64> {
         self.list.iter().map(|glance| glance.hash)
