@@ -188,6 +188,8 @@ table! {
     CloseUnlogged,
     /// Scripts: watching what one that is suspended may use.
     WatchScript,
+    /// Script: what it has read is kept back from its client's tracking while it may begin anew.
+    KeepRead,
     /// Scripts: beginning anew when a key of one that was suspended has changed.
     CompareScript,
 }

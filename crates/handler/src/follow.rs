@@ -107,6 +107,15 @@ pub fn refused_in<'c>(db: u16, client: &Client, table: &Table, dispatch: &'c Dis
 #[cold]
 #[must_use]
 pub fn deny(context: &Context, client: &Client, refused: Refused<'_>, now_ms: i64) -> CommandError {
+    let (denied, error) = deny_silently(context, client, refused, now_ms);
+    denied.note(context);
+    error
+}
+
+/// The error of a command that is denied, and what is to be noted of it.
+#[cold]
+#[must_use]
+pub fn deny_silently(context: &Context, client: &Client, refused: Refused<'_>, now_ms: i64) -> (Denied, CommandError) {
     let log_context = match client.in_script {
         true => LogContext::Lua,
         false if client.transaction.is_some() => LogContext::Multi,
@@ -114,22 +123,23 @@ pub fn deny(context: &Context, client: &Client, refused: Refused<'_>, now_ms: i6
     };
     // The log shows the client as it is while it asks for this.
     client.shared.activity.last_command.store(refused.dispatch.index.into(), Relaxed);
-    note(context, client, refused, log_context, now_ms);
-    match refused.denial.reason {
+    let denied = denied(context, client, refused, log_context, now_ms);
+    let error = match refused.denial.reason {
         Reason::Command | Reason::Authentication => {
             errors::acl::command_denied(&client.access.user().name, &context.table.row(refused.dispatch.index).name)
         }
         Reason::Key => errors::acl::KEY_DENIED,
         Reason::Channel => errors::acl::CHANNEL_DENIED,
         Reason::Database => errors::acl::DATABASE_DENIED,
-    }
+    };
+    (denied, error)
 }
 
 /// As [`deny`], of a command that was queued when it was permitted.
 #[cold]
 #[must_use]
 pub fn deny_queued(context: &Context, client: &Client, refused: Refused<'_>, now_ms: i64) -> CommandError {
-    note(context, client, refused, LogContext::Multi, now_ms);
+    denied(context, client, refused, LogContext::Multi, now_ms).note(context);
     errors::transaction::denied_since_queued(match refused.denial.reason {
         Reason::Command => "no permission to execute the command or subcommand",
         Reason::Key => "no permission to touch the specified keys",
@@ -148,7 +158,7 @@ pub fn note_failed_authentication(call: &AdminCall<'_>, username: &[u8]) {
         object: call.args.at(0),
         username,
     };
-    log(call.context, call.client, event, call.now_ms);
+    log(call.context, entry(call.context, call.client, event, call.now_ms));
 }
 
 /// A command that others wait for together with it is one of a transaction.
@@ -164,28 +174,43 @@ struct Event<'e> {
     username: &'e [u8],
 }
 
-fn note(context: &Context, client: &Client, refused: Refused<'_>, log_context: LogContext, now_ms: i64) {
+/// A command was denied, which is not noted yet.
+#[derive(Debug)]
+pub struct Denied(Entry);
+
+impl Denied {
+    /// Counts and logs it.
+    pub fn note(self, context: &Context) {
+        let counters = &context.statistics().counters;
+        let counter = match self.0.reason {
+            Reason::Command | Reason::Authentication => &counters.commands_denied,
+            Reason::Key => &counters.keys_denied,
+            Reason::Channel => &counters.channels_denied,
+            Reason::Database => &counters.databases_denied,
+        };
+        counter.add(1);
+        log(context, self.0);
+    }
+}
+
+fn denied(context: &Context, client: &Client, refused: Refused<'_>, log_context: LogContext, now_ms: i64) -> Denied {
     let Refused { dispatch, args, denial } = refused;
-    let counters = &context.statistics().counters;
-    let counter = match denial.reason {
-        Reason::Command | Reason::Authentication => &counters.commands_denied,
-        Reason::Key => &counters.keys_denied,
-        Reason::Channel => &counters.channels_denied,
-        Reason::Database => &counters.databases_denied,
-    };
-    counter.add(1);
     let object = match denial.reason {
         Reason::Command => context.table.row(dispatch.index).name.as_bytes(),
         _ => args.at(denial.at),
     };
     let event = Event { reason: denial.reason, context: log_context, object, username: &client.access.user().name };
-    log(context, client, event, now_ms);
+    Denied(entry(context, client, event, now_ms))
 }
 
-fn log(context: &Context, client: &Client, event: Event<'_>, now_ms: i64) {
+fn entry(context: &Context, client: &Client, event: Event<'_>, now_ms: i64) -> Entry {
     let Event { reason, context: log_context, object, username } = event;
     let mut info = String::new();
     client_line::write(&mut info, &client.shared, context.table, now_ms, 0);
+    Entry::new(reason, log_context, object, username, now_ms, info)
+}
+
+fn log(context: &Context, entry: Entry) {
     let entries_max = usize::try_from(context.settings().security.acl_log_entries_max).unwrap_or(usize::MAX);
-    context.instance.acl.log.add(Entry::new(reason, log_context, object, username, now_ms, info), entries_max);
+    context.instance.acl.log.add(entry, entries_max);
 }

@@ -34,14 +34,19 @@ pub struct Tracked {
     stamp: u64,
 }
 
+/// Whether what a command of a client reads is remembered.
+#[must_use]
+pub fn is_remembered(client: &Client, dispatch: &Dispatch, context: &Context) -> bool {
+    let Some(tracking) = client.tracking.as_ref() else { return false };
+    let traits = context.table.row(dispatch.index).command.spec.traits;
+    // What a script reads is remembered where it is read.
+    traits.readonly && !traits.runs_script && tracking.remembers()
+}
+
 /// Remembers the keys that a command of a client is about to read, if it is one to remember. Keys beyond
 /// `tracking-table-max-keys` are taken out first; what the client hears of that is in its invalidations.
 pub fn before_read(client: &mut Client, dispatch: &Dispatch, args: Args<'_>, context: &Context) -> Option<Tracked> {
-    let tracking = client.tracking.as_ref()?;
-    let entry = context.table.row(dispatch.index);
-    let traits = entry.command.spec.traits;
-    // What a script reads is remembered where it is read, what it declares by [`declared`].
-    if !traits.readonly || traits.runs_script || !tracking.remembers() {
+    if !is_remembered(client, dispatch, context) {
         return None;
     }
     let instance = &context.instance;
@@ -51,17 +56,11 @@ pub fn before_read(client: &mut Client, dispatch: &Dispatch, args: Args<'_>, con
     Some(tracked)
 }
 
-/// Remembers the keys that the call of a script declares, at its first command that only reads: what it answers may be kept for
-/// them. `words` are those of the call.
-pub fn declared(client: &Client, words: &[&[u8]], context: &Context) {
-    let Some(tracking) = &client.tracking else { return };
-    if !tracking.remembers() {
-        return;
-    }
-    let dispatch = words.first().and_then(|name| context.table.lookup(name));
-    let Some(shape) = dispatch.map(|dispatch| &context.table.row(dispatch.index).shape) else { return };
-    for (position, _) in shape.keys(words.len(), |argument| words[argument]) {
-        context.instance.tracking.remember(client.shared.id, words[position]);
+/// Remembers keys of a client's script, which holds their latches or has not read them yet.
+pub fn remember_latched<'k>(client: &mut Client, keys: impl Iterator<Item = &'k [u8]>, context: &Context) {
+    before_queued(client, context);
+    if client.tracking.is_some() {
+        keys.for_each(|key| context.instance.tracking.remember(client.shared.id, key));
     }
 }
 

@@ -285,6 +285,49 @@ fn a_script_that_has_written_runs_to_its_end() {
     until(|| client.call(&["GET", "ended"]).expect("a reply") == Value::Bulk(b"yes".to_vec()));
 }
 
+/// EXEC is suspended with the scripts that it runs: the one worker answers others meanwhile, and what comes behind the script is
+/// done when that has ended, also when the client has gone.
+#[test]
+fn a_transaction_is_suspended_with_its_scripts() {
+    let server = Server::start(&Program::Almandine, &["--workers", "1", "--lua-time-limit", "100"]);
+    let mut client = server.client();
+    let exec = |commands: &[&[&str]]| {
+        let mut caller = server.client();
+        let words = [&[&["MULTI"][..]], commands, &[&["EXEC"][..]]].concat();
+        caller.send(&words).expect("sent");
+        assert_eq!(caller.receive().expect("a reply"), Value::ok());
+        for _ in commands {
+            assert_eq!(caller.receive().expect("a reply"), Value::Simple(b"QUEUED".to_vec()));
+        }
+        caller
+    };
+    let (endless, ends) = ("while true do end", "local n = 0 while redis.call('TIME') and n < 1e5 do n = n + 1 end return n");
+    let mut caller =
+        exec(&[&["INCR", "n"], &["EVAL", endless, "0"], &["INCR", "n"], &["EVAL", "return redis.call('GET', 'n')", "0"]]);
+    until(|| hears_busy(&mut client));
+    assert!(is_error(&client.call(&["GET", "n"]).expect("a reply"), "BUSY "));
+    ok(&mut client, &["SCRIPT", "KILL"]);
+    let Value::Array(replies) = caller.receive().expect("a reply") else { panic!("an array") };
+    assert!(is_error(&replies[1], "ERR Script killed by user"), "{}", replies[1]);
+    assert_eq!([&replies[0], &replies[2], &replies[3]], [&Value::Integer(1), &Value::Integer(2), &Value::Bulk(b"2".to_vec())]);
+    assert_eq!(caller.line("PING").to_string(), "+PONG", "it is no transaction any more");
+    assert_eq!(client.line("GET n").to_string(), r#"$"2""#);
+    // One after the other.
+    let mut caller = exec(&[&["EVAL", ends, "0"], &["INCR", "n"], &["EVAL", ends, "0"]]);
+    let count = Value::Integer(100_000);
+    assert_eq!(caller.receive().expect("a reply"), Value::Array(vec![count.clone(), Value::Integer(3), count]));
+    // Its client goes.
+    let caller = exec(&[&["EVAL", endless, "0"], &["SET", "n", "ended"]]);
+    until(|| hears_busy(&mut client));
+    drop(caller);
+    ok(&mut client, &["SCRIPT", "KILL"]);
+    until(|| client.line("GET n").to_string() == r#"$"ended""#);
+    let mut waits = exec(&[&["EVAL", endless, "0"], &["RPUSH", "list", "a"]]);
+    until(|| hears_busy(&mut client));
+    ok(&mut client, &["SCRIPT", "KILL"]);
+    assert!(matches!(waits.receive().expect("a reply"), Value::Array(replies) if replies[1] == Value::Integer(1)));
+}
+
 /// How many scripts have been suspended or have run for long is not told, but whether there is one.
 fn is_known(client: &mut Client) -> bool {
     client.call(&["FUNCTION", "STATS"]).expect("a reply").to_string().contains("duration_ms")
@@ -424,6 +467,52 @@ fn a_suspended_script_sees_one_moment() {
 fn a_script_that_reads_what_it_finds_sees_one_moment() {
     let server = Server::start(&Program::Almandine, &["--workers", "2"]);
     growing_sums_are_whole(&server);
+}
+
+/// A run that is given up tells nothing of what it has read: neither its client's tracking, nor the log of slow commands, nor that
+/// of what was denied.
+fn runs_that_are_given_up_tell_nothing(server: &Server) {
+    let mut client = server.client();
+    ok(&mut client, &["SET", "first", "one"]);
+    ok(&mut client, &["CONFIG", "SET", "slowlog-log-slower-than", "0"]);
+    ok(&mut client, &["ACL", "SETUSER", "caller", "on", "nopass", "+@all", "~*", "-llen"]);
+    let script = "if redis.call('GET', KEYS[1]) ~= 'one' then return redis.call('STRLEN', KEYS[1]) end
+                  redis.call('GET', string.lower('OTHER')) redis.pcall('LLEN', KEYS[1])
+                  redis.log(redis.LOG_WARNING, 'a line of it') while true do end";
+    let mut caller = server.client();
+    for line in ["HELLO 3 AUTH caller any", "CLIENT TRACKING ON"] {
+        caller.line(line);
+    }
+    caller.send(&[["EVAL", script, "1", "first"]]).expect("sent");
+    until(|| is_known(&mut client));
+    ok(&mut client, &["SET", "first", "two"]);
+    assert_eq!(caller.receive().expect("a reply"), Value::Integer(3));
+    ok(&mut client, &["SET", "other", "changed"]);
+    ok(&mut client, &["SET", "first", "changed"]);
+    let told = caller.receive().expect("a message").to_string();
+    assert_eq!(told, r#">[$"invalidate", *[$"first"]]"#, "of what the run has read that has ended");
+    let log = client.call(&["SLOWLOG", "GET", "-1"]).expect("a reply").to_string();
+    assert!(log.contains("STRLEN") && !log.contains(r#"[$"GET", $"other"]"#), "{log}");
+    assert_eq!(client.call(&["ACL", "LOG"]).expect("a reply"), Value::Array(Vec::new()));
+    assert!(!server.log().contains("a line of it"));
+    let script = "redis.log(redis.LOG_WARNING, 'its only line') return redis.call('STRLEN', KEYS[1])";
+    assert_eq!(caller.call(&["EVAL", script, "1", "first"]).expect("a reply"), Value::Integer(7));
+    until(|| server.log().contains("its only line"));
+    // What it reads before it writes is told by what it writes itself.
+    let script = "local before = redis.call('GET', KEYS[1]) redis.call('SET', KEYS[1], 'own') return before";
+    caller.send(&[["EVAL", script, "1", "first"]]).expect("sent");
+    let heard = [caller.receive(), caller.receive()].map(|heard| heard.expect("a reply or a message").to_string());
+    assert!(heard.iter().any(|heard| heard.contains("invalidate")), "{heard:?}");
+}
+
+#[test]
+fn a_run_that_is_given_up_tells_nothing() {
+    runs_that_are_given_up_tell_nothing(&Server::start(&Program::Almandine, &["--workers", "2"]));
+}
+
+#[test]
+fn what_a_run_tells_that_is_given_up_is_noticed() {
+    must_notice("KeepRead", &["--workers", "2"], 1, runs_that_are_given_up_tell_nothing);
 }
 
 /// A server that does not look whether keys of a suspended script have changed is noticed.

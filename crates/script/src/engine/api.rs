@@ -49,7 +49,7 @@ impl Host for Api<'_> {
                 Ok(())
             }
             Function::Sha1Hex => sha1_hex(call),
-            Function::Log => log(call),
+            Function::Log => self.log(call),
             Function::SetResp => self.set_resp(call),
             Function::SetRepl => set_repl(call),
             Function::ReplicateCommands => {
@@ -163,6 +163,28 @@ impl Api<'_> {
         Ok(())
     }
 
+    fn log(&mut self, call: &mut HostCall<'_>) -> Result<(), Failed> {
+        let [level, words @ ..] = call.arguments() else { return Err("redis.log() requires two arguments or more.") };
+        if words.is_empty() {
+            return Err("redis.log() requires two arguments or more.");
+        }
+        let level = number_of(call, *level).ok_or("First argument must be a number (log level).")?;
+        let level = LogLevel::ALL.get(level as usize).filter(|_| level >= 0.0).ok_or("Invalid log level.")?.1;
+        let mut text = String::new();
+        for word in words {
+            if !text.is_empty() {
+                text.push(' ');
+            }
+            match word {
+                LuaValue::String(word) => text.push_str(&String::from_utf8_lossy(call.heap().bytes(*word))),
+                LuaValue::Number(number) => text.push_str(&number.to_string()),
+                _ => {}
+            }
+        }
+        self.commands.log(level, text);
+        Ok(())
+    }
+
     fn acl_check_command(&mut self, call: &mut HostCall<'_>) -> Result<(), Failed> {
         if call.arguments().is_empty() {
             return Err("Please specify at least one argument for this redis lib call");
@@ -238,28 +260,6 @@ fn sha1_hex(call: &mut HostCall<'_>) -> Result<(), Failed> {
     };
     let hex = call.string(&hex);
     call.push(hex);
-    Ok(())
-}
-
-fn log(call: &mut HostCall<'_>) -> Result<(), Failed> {
-    let [level, words @ ..] = call.arguments() else { return Err("redis.log() requires two arguments or more.") };
-    if words.is_empty() {
-        return Err("redis.log() requires two arguments or more.");
-    }
-    let level = number_of(call, *level).ok_or("First argument must be a number (log level).")?;
-    let level = LogLevel::ALL.get(level as usize).filter(|_| level >= 0.0).ok_or("Invalid log level.")?.1;
-    let mut text = String::new();
-    for word in words {
-        if !text.is_empty() {
-            text.push(' ');
-        }
-        match word {
-            LuaValue::String(word) => text.push_str(&String::from_utf8_lossy(call.heap().bytes(*word))),
-            LuaValue::Number(number) => text.push_str(&number.to_string()),
-            _ => {}
-        }
-    }
-    level.write(&text);
     Ok(())
 }
 

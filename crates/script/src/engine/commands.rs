@@ -16,6 +16,9 @@ pub trait Commands {
     /// An error is replied that has not been counted.
     fn replied_error(&mut self, text: &[u8]);
 
+    /// The script has written a line for the server's log.
+    fn log(&mut self, level: LogLevel, line: String);
+
     /// The script has run for a while.
     fn verdict(&mut self) -> Verdict;
 }
@@ -48,7 +51,8 @@ impl LogLevel {
     pub(crate) const ALL: [(&'static str, Self); 4] =
         [("LOG_DEBUG", Self::Debug), ("LOG_VERBOSE", Self::Verbose), ("LOG_NOTICE", Self::Notice), ("LOG_WARNING", Self::Warning)];
 
-    pub(crate) fn write(self, text: &str) {
+    /// Writes a line to the server's log.
+    pub fn write(self, text: &str) {
         match self {
             Self::Debug => tracing::debug!("{text}"),
             Self::Verbose | Self::Notice => tracing::info!("{text}"),

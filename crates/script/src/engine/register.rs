@@ -8,7 +8,7 @@ use almandine_lua::{HostCall, LuaValue, Proto, RunEnd as MachineEnd, TableRef, V
 use almandine_resp::{Args, ProtocolVersion};
 
 use super::api::{Api, Failed};
-use super::commands::{Commands, Verdict};
+use super::commands::{Commands, LogLevel, Verdict};
 use super::{Engine, SLICE, library, shown};
 use crate::ScriptError;
 use crate::flags::ScriptFlags;
@@ -51,6 +51,10 @@ impl Commands for NoCommands {
     }
 
     fn replied_error(&mut self, _text: &[u8]) {}
+
+    fn log(&mut self, level: LogLevel, line: String) {
+        level.write(&line);
+    }
 
     fn verdict(&mut self) -> Verdict {
         if clock::monotonic_ns() < self.end_ns { Verdict::GoOn } else { Verdict::End }

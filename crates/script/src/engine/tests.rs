@@ -3,7 +3,7 @@
 use almandine_base::Output;
 use almandine_resp::{Args, ArgsBuf, ProtocolVersion, Reply};
 
-use super::commands::{Commands, Verdict};
+use super::commands::{Commands, LogLevel, Verdict};
 use super::{Engine, EngineOptions, Invocation, RunEnd};
 use crate::{Program, Scripts};
 
@@ -52,6 +52,10 @@ impl Commands for Server {
 
     fn replied_error(&mut self, text: &[u8]) {
         self.errors.push(String::from_utf8_lossy(text).into_owned());
+    }
+
+    fn log(&mut self, level: LogLevel, line: String) {
+        self.called.push(format!("{level:?} {line}"));
     }
 
     fn verdict(&mut self) -> Verdict {
@@ -273,5 +277,21 @@ fn a_script_that_is_one_call_is_what_it_is_in_the_machine() {
             let errors = |bench: &Bench| bench.server.errors.iter().map(|error| without_digits(error)).collect::<Vec<_>>();
             assert_eq!(errors(&sole), errors(&machine), "{call}");
         }
+    }
+}
+
+/// Keys and arguments are not interned when they are made: equal ones are equal all the same, as values and as keys of tables.
+#[test]
+fn arguments_are_strings_like_others() {
+    let mut bench = Bench::new();
+    let text = "local t = {[ARGV[1]] = 1} t.abc = (t.abc or 10) + 1
+        t[ARGV[2]] = t[ARGV[2]] + 1 t['a' .. ARGV[3]] = t['ab' .. 'c'] + 1
+        local same = ARGV[1] == ARGV[2] and ARGV[1] == 'abc' and rawequal('abc', ARGV[2]) and 'a' .. ARGV[3] == ARGV[1]
+        local other, less = ARGV[1] == ARGV[3] and 1 or 0, ARGV[1] < ARGV[3] and 1 or 0
+        return {t.abc, same and 1 or 0, other, less, (next(t)), next(t, ARGV[1]) or 'end'}";
+    for _ in 0..3 {
+        assert_eq!(bench.run(text, &["key", "abc", "abc", "bc"]), "*6 :4 :1 :0 :1 $3 abc $3 end ");
+        let last = "local t = {} for i, a in ipairs(ARGV) do t[a] = i end return t.abc";
+        assert_eq!(bench.run(last, &["key", "abc", "x", "abc"]), ":3 ");
     }
 }

@@ -10,7 +10,8 @@ use almandine_handler::{Client, Context, Dispatch, Flags, redact};
 use almandine_instance::slowlog;
 use almandine_resp::Args;
 
-use crate::observe::timing::log_entry;
+use crate::observe::timing::{Timing, log_entry};
+use crate::observe::withheld::Told;
 
 /// One worker's part of it.
 #[derive(Debug)]
@@ -53,18 +54,26 @@ impl AfterCommand {
     /// Logs a command that is large, or whose reply of `reply_bytes`, attached ones included, is.
     #[cold]
     #[inline(never)]
-    pub(crate) fn log_large(&self, context: &Context, client: &Client, dispatch: &Dispatch, args: Args<'_>, reply_bytes: usize) {
+    pub(crate) fn log_large(
+        &self,
+        (context, timing): (&Context, &mut Timing),
+        client: &Client,
+        dispatch: &Dispatch,
+        args: Args<'_>,
+        reply_bytes: usize,
+    ) {
         if !dispatch.flags.any(Flags::SKIP_SLOWLOG) {
-            let logs = &context.instance.logs;
             let spec = &context.table.row(dispatch.index).command.spec;
             let words_max = context.settings().observe.slowlog_words_max;
             let entry = |value: usize| log_entry(client, slowlog::shorten(redact::shown(spec, args), words_max), value as u64);
             let request_bytes = request_bytes(args);
             if request_bytes >= self.request_bytes {
-                logs.large_request.add(entry(request_bytes), self.requests_max);
+                let entry = entry(request_bytes);
+                timing.tell(context, Told::Entry(|context| &context.instance.logs.large_request, entry, self.requests_max));
             }
             if reply_bytes >= self.reply_bytes {
-                logs.large_reply.add(entry(reply_bytes), self.replies_max);
+                let entry = entry(reply_bytes);
+                timing.tell(context, Told::Entry(|context| &context.instance.logs.large_reply, entry, self.replies_max));
             }
         }
     }

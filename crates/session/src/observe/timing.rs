@@ -15,7 +15,7 @@ use almandine_handler::{Client, Context, Dispatch, Flags, Handler, redact};
 use almandine_io::clock;
 use almandine_resp::Args;
 
-use crate::observe::withheld::Withheld;
+use crate::observe::withheld::{Told, Withheld};
 use crate::run::outcome::Pending;
 use crate::state::received::Received;
 
@@ -186,10 +186,18 @@ impl Timing {
 
     /// A script has ended that could have begun anew.
     #[inline]
-    pub(crate) fn count_withheld(&mut self, statistics: &WorkerStatistics) {
+    pub(crate) fn count_withheld(&mut self, client: &mut Client, context: &Context) {
         self.withholds = false;
         if !self.withheld.is_empty() {
-            self.withheld.count(statistics, self.latency_tracking);
+            self.withheld.count(client, context, self.latency_tracking);
+        }
+    }
+
+    /// Tells a log something, unless a script runs that may begin anew: then it is told when that has ended.
+    pub(crate) fn tell(&mut self, context: &Context, told: Told) {
+        match self.withholds {
+            true => self.withheld.keep(context, told),
+            false => told.tell(context),
         }
     }
 
@@ -263,7 +271,7 @@ impl Timing {
     /// Logs a segment of commands of `received` that took long: under its first command, with the number of commands that were
     /// timed together.
     #[cold]
-    pub(crate) fn note_segment(&self, context: &Context, client: &Client, received: Received<'_>, segment: &Segment) {
+    pub(crate) fn note_segment(&mut self, context: &Context, client: &Client, received: Received<'_>, segment: &Segment) {
         let &Segment { elapsed_ns, commands, first } = segment;
         let args = received.args(first);
         self.note(context, client, &Noted { args, together: commands, event: "fast-command", elapsed_ns, secret: false });
@@ -275,12 +283,12 @@ impl Timing {
     }
 
     #[cold]
-    fn note(&self, context: &Context, client: &Client, noted: &Noted<'_>) {
+    fn note(&mut self, context: &Context, client: &Client, noted: &Noted<'_>) {
         let &Noted { args, together, event, elapsed_ns, secret } = noted;
         let time_s = clock::unix_ms() / 1000;
         let elapsed_ms = elapsed_ns / 1_000_000;
         if self.spike_ms > 0 && elapsed_ms >= self.spike_ms {
-            context.instance.latency.record(event, time_s, elapsed_ms);
+            self.tell(context, Told::Spike(event, time_s, elapsed_ms));
         }
         if elapsed_ns < self.slow_ns || secret {
             return;
@@ -290,7 +298,7 @@ impl Timing {
             arguments.words.push(format!("... ({together} commands timed together)").into_bytes());
         }
         let entry = log_entry(client, arguments, elapsed_ns / 1000);
-        context.instance.logs.slow.add(entry, self.slowlog_len_max);
+        self.tell(context, Told::Entry(|context| &context.instance.logs.slow, entry, self.slowlog_len_max));
     }
 }
 
@@ -314,7 +322,7 @@ struct Noted<'a> {
     args: Args<'a>,
     /// How many commands were timed together, the first of them this one.
     together: u32,
-    event: &'a str,
+    event: &'static str,
     elapsed_ns: u64,
     secret: bool,
 }

@@ -129,8 +129,7 @@ impl Runner {
         }
         let (mark, before) = (out.mark(), out.len());
         let answered = if STEPS & steps::READ_AT_ONCE != 0 {
-            self.answer_reading(client, out, called, args());
-            Ok(())
+            self.answer_reading(client, out, called, args())
         } else {
             self.answer(client, out, called, args())
         };
@@ -158,7 +157,7 @@ impl Runner {
             hot_keys::record(&self.context, dispatch, args(), elapsed_ns, written);
         }
         if written >= watched_bytes {
-            self.after_command.log_large(&self.context, client, dispatch, args(), written);
+            self.after_command.log_large((&self.context, &mut self.timing), client, dispatch, args(), written);
         }
         if STEPS & steps::NOTIFY != 0 {
             self.notify_changes(client);
@@ -175,15 +174,23 @@ impl Runner {
     }
 
     /// Runs a command of a unit that has begun. What it misses is read while other workers wait.
-    fn answer_reading(&mut self, client: &mut Client, out: &mut Output, called: Called<'_>, args: Args<'_>) {
+    ///
+    /// # Errors
+    /// When it is a script that is suspended.
+    fn answer_reading(&mut self, client: &mut Client, out: &mut Output, called: Called<'_>, args: Args<'_>) -> Result<(), Pending> {
         let mut reads = 0;
-        while self.answer(client, out, called, args).is_err() {
+        while let Err(pending) = self.answer(client, out, called, args) {
+            if pending == Pending::Script {
+                return Err(pending);
+            }
             reads += 1;
             if reads > READS_MAX || !self.accessor.unit().read_missing() {
                 self.accessor.cold().forget_wanted();
-                return reply::error(&self.context, client, out, &CommandError::StorageUnreadable);
+                reply::error(&self.context, client, out, &CommandError::StorageUnreadable);
+                break;
             }
         }
+        Ok(())
     }
 
     /// Ends a unit that still holds latches: the waiters of its ready keys are served, then the latches are released.

@@ -60,6 +60,10 @@ impl Worker {
 
     /// Whether a command may run now; EXEC, if what it executes may.
     fn admit_one(&self, client: &Client, dispatch: &Dispatch, args: Args<'_>) -> Admission {
+        if dispatch.flags.any(Flags::EXECUTES) && client.script.is_some() {
+            // It has been executed.
+            return Admission::Granted;
+        }
         let queued = client.transaction.as_ref().filter(|queued| dispatch.flags.any(Flags::EXECUTES) && !queued.is_refused());
         let flags = queued.map_or(dispatch.flags, |queued| queued.flags().without(Flags::NO_MULTI));
         admit(&self.runner.context, client, dispatch, args, flags, self.runner.now_ms)

@@ -13,8 +13,10 @@ use almandine_base::points::{Witness, witness};
 use almandine_base::{Output, sometimes, step};
 use almandine_command_spec::Access;
 use almandine_handler::{
-    Client, CommandError, Dispatch, Flags, Outcome, Queue, Stop, Transaction, Watching, errors, follow, tracking, transaction,
+    Client, CommandError, Dispatch, Flags, Outcome, Queue, ScriptTurn, Stop, Transaction, Watching, errors, follow, tracking,
+    transaction,
 };
+use almandine_io::clock;
 use almandine_keyspace::{Accessor, Missing};
 use almandine_resp::{Args, Batch, Reply};
 
@@ -23,6 +25,7 @@ use crate::run::runner::Runner;
 use crate::run::unit::{Selection, Unit, plan, selected};
 use crate::state::connection::Connection;
 use crate::state::received::Received;
+use crate::state::script_run::RestOfExec;
 use crate::state::worker::Worker;
 use crate::steps::plan::Planned;
 use crate::steps::reply;
@@ -51,6 +54,10 @@ impl Worker {
         let client = &mut connection.client;
         let mark = out.mark();
         let exec = Exec { dispatch, args };
+        if let Some(ScriptTurn::Ended(replies)) = client.script.take().map(|turn| *turn) {
+            self.answer_ended(connection, exec, replies, out);
+            return Ok(mark);
+        }
         let transaction = client.transaction.take().unwrap_or_default();
         if transaction.is_refused() {
             self.refuse_unit(connection, exec, &errors::transaction::REFUSED, out);
@@ -71,11 +78,52 @@ impl Worker {
         let executed = self.execute_unit(connection, exec, unit, 0, out);
         self.unit.keep_plans(plans);
         if let Err(pending) = executed {
-            connection.client.transaction = Some(Transaction::from(queue));
+            match self.runner.suspended.as_mut().and_then(|suspended| suspended.exec.as_mut()) {
+                Some(rest) if pending == Pending::Script => rest.queue = queue,
+                _ => connection.client.transaction = Some(Transaction::from(queue)),
+            }
             return Err(pending);
         }
         self.unit.spare_queue = queue.emptied();
         Ok(mark)
+    }
+
+    /// Goes on with a transaction whose script has ended, in the unit that it has kept. False when another script of it is
+    /// suspended.
+    pub(crate) fn go_on_with_exec(&mut self, client: &mut Client, mut rest: Box<RestOfExec>) -> bool {
+        let table = self.runner.context.table;
+        let plan = |index: &u16| Planned { dispatch: Some(table.dispatch(*index)), ..Planned::default() };
+        let plans: Vec<Planned> = rest.queue.indexes().iter().map(plan).collect();
+        let RestOfExec { queue, next, out, start_ns } = &mut *rest;
+        let received = Received { batch: queue.batch(), input: &[] };
+        let (db, bytes) = (client.db, queue.memory_bytes());
+        let unit = Unit { received, first: 0, plans: &plans, db, selections: &[], bytes, alone: true };
+        if let Err(number) = self.run_unit(client, unit, *next, out) {
+            *next = number;
+            if let Some(suspended) = &mut self.runner.suspended {
+                suspended.exec = Some(rest);
+            }
+            return false;
+        }
+        client.computing.spend(clock::monotonic_ns().saturating_sub(*start_ns));
+        client.script = Some(Box::new(ScriptTurn::Ended(std::mem::take(out))));
+        client.transaction = Some(Transaction::from(rest.queue));
+        true
+    }
+
+    /// Answers EXEC that has ended while its connection waited.
+    #[cold]
+    fn answer_ended(&mut self, connection: &mut Connection, exec: Exec<'_>, mut replies: Output, out: &mut Output) {
+        let client = &mut connection.client;
+        let queue = client.transaction.take().unwrap_or_default().into_queue();
+        witness(Witness::Answered, client.shared.id);
+        replies.flatten();
+        out.bytes.extend_from_slice(&replies.bytes);
+        let runner = &mut self.runner;
+        let now_ns = runner.timing.begin_alone(&runner.context, client, exec.dispatch, runner.now_ms);
+        let start_ns = now_ns.saturating_sub(client.computing.take_spent_ns());
+        self.end_transaction(connection, exec, start_ns, Received { batch: queue.batch(), input: &[] });
+        self.unit.spare_queue = queue.emptied();
     }
 
     /// Executes the transaction that the client has begun from where its commands lie in the batch, from the one numbered
@@ -159,7 +207,7 @@ impl Worker {
     /// Executes a transaction and answers EXEC; and before that, `queued` commands that they are queued.
     ///
     /// # Errors
-    /// When records have to be read first. Nothing has happened then.
+    /// When records have to be read first: nothing has happened then. When a script of it is suspended.
     fn execute_unit(
         &mut self,
         connection: &mut Connection,
@@ -187,12 +235,24 @@ impl Worker {
             self.runner.accessor.unit().end();
             self.begin(client, unit).map_err(|_| Pending::Records)?
         });
+        let mark = out.mark();
         reply::queued(out, queued);
-        if broken {
+        let mut reply = Reply::new(out, client.version);
+        let ran = if broken {
             sometimes!("a watched key has changed");
-            Reply::new(out, client.version).null_array();
+            reply.null_array();
+            Ok(())
         } else {
-            self.run_unit(client, unit, out);
+            reply.array(unit.plans.len());
+            self.run_unit(client, unit, 0, out)
+        };
+        if let Err(next) = ran {
+            let mut replies = Output::new();
+            out.move_to(mark, &mut replies);
+            if let Some(suspended) = &mut self.runner.suspended {
+                suspended.exec = Some(Box::new(RestOfExec { queue: Box::default(), next, out: replies, start_ns }));
+            }
+            return Err(Pending::Script);
         }
         let runner = &mut self.runner;
         runner.end_unit();

@@ -9,8 +9,9 @@ use almandine_base::events::Classes;
 use almandine_command_spec::Access;
 use almandine_handler::{Client, Context, Dispatch, Flags, Handler, PlannedKey, database, follow};
 use almandine_keyspace::{Accessor, Filled};
-use almandine_resp::{Args, Reply};
+use almandine_resp::Args;
 
+use crate::run::outcome::Pending;
 use crate::run::runner::{Called, steps};
 use crate::state::received::Received;
 use crate::state::worker::Worker;
@@ -144,16 +145,18 @@ pub(crate) fn plan(context: &Context, accessor: &mut Accessor, db: u16, dispatch
 }
 
 impl Worker {
-    /// Runs the commands of a unit that has begun, one after the other, and answers them as an array. Fast ones are timed
-    /// together, as everywhere.
-    pub(crate) fn run_unit(&mut self, client: &mut Client, unit: Unit<'_>, out: &mut Output) {
-        Reply::new(out, client.version).array(unit.plans.len());
+    /// Runs the commands of a unit that has begun, from the one numbered `next` on, one after the other, and answers them.
+    /// Fast ones are timed together, as everywhere.
+    ///
+    /// # Errors
+    /// The number of one whose script is suspended: it runs again when that has ended.
+    pub(crate) fn run_unit(&mut self, client: &mut Client, unit: Unit<'_>, next: usize, out: &mut Output) -> Result<(), usize> {
         out.set_whole(true);
         let runner = &mut self.runner;
         let watched_bytes = runner.after_command.watch(unit.bytes);
         let each = runner.timing.exact || runner.context.instance.statistics.hot_keys.is_active();
         let output_max = output_max(&runner.context, client);
-        for Command { number, db, dispatch, planned, args } in unit.commands() {
+        for Command { number, db, dispatch, planned, args } in unit.commands().skip_while(|command| command.number < next) {
             debug_assert!(
                 unit.alone || client.db == db,
                 "INV-LATCH-3: a command runs on the database that its keys were planned for"
@@ -166,16 +169,18 @@ impl Worker {
             let together = !each && dispatch.flags.any(Flags::FAST);
             let called = Called { dispatch, planned, number: unit.first + number, together, watched_bytes };
             let before = out.len();
-            let ran = runner.run::<IN_UNIT>(client, out, called, || args);
-            debug_assert!(ran.is_ok(), "a command of a unit has a reply, if only an error");
-            if let Ok(mark) = ran
-                && before > output_max
-            {
+            match runner.run::<IN_UNIT>(client, out, called, || args) {
                 // The connection will be closed for what was there before. The other commands run, and no reply is kept.
-                out.truncate(mark);
+                Ok(mark) if before > output_max => out.truncate(mark),
+                Ok(_) => {}
+                Err(pending) => {
+                    debug_assert_eq!(pending, Pending::Script, "any other command of a unit has a reply, if only an error");
+                    return Err(number);
+                }
             }
         }
         out.set_whole(false);
+        Ok(())
     }
 }
 

@@ -125,7 +125,7 @@ mod tests {
         };
         let engine = Box::new(Engine::new(EngineOptions { seed: 1, memory_limit: 1 << 20, deprecated: false }));
         let (program, out) = (program.clone(), Output::new());
-        Box::new(Suspended { engine, run, program, connection: Some(connection), orphan: None, out, rest: None })
+        Box::new(Suspended { engine, run, program, connection: Some(connection), orphan: None, out, rest: None, exec: None })
     }
 
     /// Steps that it takes to end scripts, one after the other: those of even connections are killed, the others' close.

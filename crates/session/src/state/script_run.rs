@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use almandine_base::Output;
-use almandine_handler::{Client, Transaction, Watching};
+use almandine_handler::{Client, Queue, Transaction, Watching};
 use almandine_net::ConnectionId;
 use almandine_resp::ProtocolVersion;
 use almandine_script::{Engine, Program, Running};
@@ -178,4 +178,17 @@ pub(crate) struct Suspended {
     pub(crate) out: Output,
     /// Nothing for one that is alone, and keeps its unit of work.
     pub(crate) rest: Option<Rest>,
+    /// The transaction that it is part of.
+    pub(crate) exec: Option<Box<RestOfExec>>,
+}
+
+/// What EXEC leaves that runs a script which is suspended.
+pub(crate) struct RestOfExec {
+    /// Its commands.
+    pub(crate) queue: Box<Queue>,
+    /// The number of the one that has called the script.
+    pub(crate) next: usize,
+    /// The replies of those before it.
+    pub(crate) out: Output,
+    pub(crate) start_ns: u64,
 }

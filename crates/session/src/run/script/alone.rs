@@ -78,7 +78,7 @@ impl Worker {
             (None, None) => return,
         };
         let runner = &mut self.runner;
-        let Suspended { engine, run, program, out, .. } = &mut *suspended;
+        let Suspended { engine, run, program, out, exec, .. } = &mut *suspended;
         run.slice.begun_ns = clock::monotonic_ns();
         runner.timing.begin(run.slice.begun_ns);
         if runner.go_on((engine, program), run, client, out, (None, PlannedKey::default())) == RunEnd::Suspended {
@@ -87,16 +87,24 @@ impl Worker {
         } else {
             runner.end_script(run, client);
             client.computing.spend(clock::monotonic_ns().saturating_sub(run.start_ns));
-            runner.notify_changes(client);
-            runner.end_unit();
-            witness(Witness::Ran, client.shared.id);
-            runner.notify_changes(client);
-            runner.accessor.end_batch();
             client.script = Some(Box::new(ScriptTurn::Ended(std::mem::take(out))));
+            let exec = exec.take();
             runner.keep_engine(suspended.engine, &suspended.program);
-            runner.after_command.finish_of_nobody(&runner.context);
-            if let Some(id) = id.filter(|_| orphan.is_none()) {
-                control.resume(id);
+            if exec.is_some_and(|rest| !self.go_on_with_exec(client, rest)) {
+                if let Some(next) = &mut self.runner.suspended {
+                    (next.connection, next.orphan) = (id, orphan);
+                }
+            } else {
+                let runner = &mut self.runner;
+                runner.notify_changes(client);
+                runner.end_unit();
+                witness(Witness::Ran, client.shared.id);
+                runner.notify_changes(client);
+                runner.accessor.end_batch();
+                runner.after_command.finish_of_nobody(&runner.context);
+                if let Some(id) = id.filter(|_| orphan.is_none()) {
+                    control.resume(id);
+                }
             }
         }
         running::end();

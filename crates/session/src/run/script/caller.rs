@@ -2,13 +2,15 @@
 
 use std::sync::atomic::Ordering::Relaxed;
 
-use almandine_base::{Output, points};
+use almandine_base::{Output, points, step};
 use almandine_config::choices::BusyScope;
+use almandine_handler::tracking::Tracked;
 use almandine_handler::{Client, CommandError, Dispatch, Flags, PlannedKey, errors, follow, rights, tracking};
 use almandine_io::clock;
 use almandine_resp::{Args, ProtocolVersion, Reply};
-use almandine_script::{Commands, Program, Verdict};
+use almandine_script::{Commands, LogLevel, Program, Verdict};
 
+use crate::observe::withheld::Told;
 use crate::run::runner::{Called, Runner, steps};
 use crate::run::script::FIRST_SLICE_NS;
 use crate::run::script::rotation::KEYS_MAX;
@@ -17,7 +19,7 @@ use crate::steps::admit::unlogged;
 use crate::steps::plan::{Planned, declared_keys};
 
 /// Steps around a command that a script calls.
-const IN_SCRIPT: u8 = steps::MONITOR | steps::TRACK | steps::HOT_KEYS | steps::NOTIFY | steps::READ_AT_ONCE;
+const IN_SCRIPT: u8 = steps::MONITOR | steps::HOT_KEYS | steps::NOTIFY | steps::READ_AT_ONCE;
 /// Fast commands of a script between two looks at the clock.
 const CALLS: u32 = 64;
 
@@ -52,7 +54,9 @@ impl Caller<'_> {
             return Some(errors::script::NOT_ALLOWED);
         }
         if let Some(refused) = follow::refused(self.client, context.table, dispatch, args) {
-            return Some(errors::script::denied(&follow::deny(context, self.client, refused, self.runner.now_ms)));
+            let (denied, error) = follow::deny_silently(context, self.client, refused, self.runner.now_ms);
+            self.runner.timing.tell(context, Told::Denied(denied));
+            return Some(errors::script::denied(&error));
         }
         if self.run.read_only && flags.any(Flags::MAY_WRITE) {
             return Some(errors::script::READS_ONLY);
@@ -88,20 +92,38 @@ impl Caller<'_> {
         }
     }
 
-    /// A client that tracks hears of the keys that the call declares once the script has read anything, whichever it reads.
+    /// Remembers what a command is about to read for a client that tracks, and with the first one all keys that the call declares:
+    /// what the script answers may be kept for them. A script that may begin anew keeps back what it has read.
     #[cold]
-    fn remember_declared(&mut self, dispatch: &Dispatch) {
-        let context = &self.runner.context;
-        if !context.table.row(dispatch.index).command.spec.traits.readonly {
-            return;
+    fn track(&mut self, dispatch: &Dispatch, args: Args<'_>) -> Option<Tracked> {
+        let Self { runner: Runner { context, timing, .. }, client, run, .. } = self;
+        if dispatch.flags.any(Flags::MAY_WRITE) {
+            timing.withheld.remember_read(client, context);
         }
-        self.run.remembered = true;
-        let words: Vec<&[u8]> = match (&self.called, &self.run.running) {
-            (Some(called), _) => called.iter().collect(),
-            (None, Some(running)) => running.command.iter().map(Vec::as_slice).collect(),
-            (None, None) => return,
+        if !tracking::is_remembered(client, dispatch, context) {
+            return None;
+        }
+        let words: Vec<&[u8]> = match (std::mem::replace(&mut run.remembered, true), &self.called, &run.running) {
+            (false, Some(called), _) => called.iter().collect(),
+            (false, None, Some(running)) => running.command.iter().map(Vec::as_slice).collect(),
+            _ => Vec::new(),
         };
-        tracking::declared(self.client, &words, context);
+        let called = words.first().and_then(|name| context.table.lookup(name));
+        let shape = |dispatch: &Dispatch| &context.table.row(dispatch.index).shape;
+        let declared = called.into_iter().flat_map(|called| shape(called).keys(words.len(), |argument| words[argument]));
+        let declared = declared.map(|(position, _)| words[position]);
+        if timing.withholds && !run.seen {
+            let read = shape(dispatch).keys(args.len(), |argument| args.at(argument)).map(|(position, _)| args.at(position));
+            let keys = declared.chain(read);
+            step!(KeepRead, {
+                keys.for_each(|key| timing.withheld.keep_read(key));
+            }, else {
+                tracking::remember_latched(client, keys, context);
+            });
+            return None;
+        }
+        tracking::remember_latched(client, declared, context);
+        tracking::before_read(client, dispatch, args, context)
     }
 
     /// Others hear of the script from now on, and may end it.
@@ -117,8 +139,7 @@ impl Caller<'_> {
     fn may_rest(&self) -> bool {
         let run = &*self.run;
         let is_watchable = !run.keeps_latches() || run.growth.as_ref().is_some_and(|growth| growth.known.len() <= KEYS_MAX);
-        let may_rest = run.scope == Scope::Planned && !run.seen && !self.runner.is_past && is_watchable;
-        may_rest && !self.program.code().mentions(b"log")
+        run.scope == Scope::Planned && !run.seen && !self.runner.is_past && is_watchable
     }
 
     /// Whether the unit of the script has all keys of a command. Those that it has not are latched, or wanted.
@@ -149,6 +170,11 @@ impl Caller<'_> {
         threshold_ms != 0 && now_ns.saturating_sub(self.run.start_ns) / 1_000_000 >= threshold_ms
     }
 
+    /// Whether the script may be suspended with its unit, which is alone, while all clients hear that the server is busy.
+    fn may_hold_all(&self, now_ns: u64) -> bool {
+        matches!(self.run.scope, Scope::Alone | Scope::OfTransaction) && !self.runner.is_past && self.is_long(now_ns)
+    }
+
     /// Whether the script is to be suspended, or to end, before its next command.
     fn is_due(&mut self, dispatch: &Dispatch) -> bool {
         let run = &mut *self.run;
@@ -158,7 +184,7 @@ impl Caller<'_> {
         }
         run.slice.calls = 0;
         let now_ns = clock::monotonic_ns();
-        run.is_killed() || run.slice.is_over(now_ns) && (run.scope == Scope::Alone && self.is_long(now_ns) || self.may_rest())
+        run.is_killed() || run.slice.is_over(now_ns) && (self.may_hold_all(now_ns) || self.may_rest())
     }
 }
 
@@ -203,9 +229,7 @@ impl Commands for Caller<'_> {
             }
             self.run.wrote = true;
         }
-        if self.client.tracking.is_some() && !self.run.remembered && !dispatch.flags.any(Flags::MAY_WRITE) {
-            self.remember_declared(dispatch);
-        }
+        let tracked = if self.client.tracking.is_some() { self.track(dispatch, args) } else { None };
         let planned = Planned { dispatch: Some(dispatch), key: self.planned_key(dispatch, args) };
         let together = !self.runner.timing.exact && dispatch.flags.any(Flags::FAST);
         let called = Called { dispatch, planned: &planned, number: 0, together, watched_bytes: self.watched_bytes };
@@ -213,6 +237,9 @@ impl Commands for Caller<'_> {
         self.run.seen |= dispatch.flags.any(Flags::MAY_WRITE);
         let ran = self.runner.run::<IN_SCRIPT>(self.client, out, called, || args);
         debug_assert!(ran.is_ok(), "a command of a unit has a reply, if only an error");
+        if let Some(tracked) = tracked {
+            tracking::after_read(tracked, self.client, dispatch, args, &self.runner.context);
+        }
         true
     }
 
@@ -229,6 +256,10 @@ impl Commands for Caller<'_> {
         }
         let Runner { timing, context, .. } = &mut *self.runner;
         timing.count_error(context.statistics(), &String::from_utf8_lossy(text));
+    }
+
+    fn log(&mut self, level: LogLevel, line: String) {
+        self.runner.timing.tell(&self.runner.context, Told::Line(level, line));
     }
 
     fn verdict(&mut self) -> Verdict {
@@ -258,6 +289,6 @@ impl Commands for Caller<'_> {
             self.show();
             self.run.slice.begun_ns = 0;
         }
-        if self.run.scope == Scope::Alone && is_long && self.run.slice.is_over(now_ns) { Verdict::Suspend } else { Verdict::GoOn }
+        if self.may_hold_all(now_ns) && self.run.slice.is_over(now_ns) { Verdict::Suspend } else { Verdict::GoOn }
     }
 }

@@ -6,8 +6,7 @@
 //! One that is planned and has run for a slice is suspended while nothing of it can have been seen ([`rotation`]). One
 //! that is alone and has run for `busy-reply-threshold` is suspended, with its unit and the batch of its worker open: it goes on
 //! between the rounds of the worker, slice by slice, while clients hear that the server is busy ([`crate::service::busy`]). The
-//! reply waits for the command, which is run again. Within EXEC a script is not suspended: its worker serves no other client
-//! meanwhile.
+//! reply waits for the command, which is run again. EXEC that has a script is alone, and suspended with it.
 
 pub(crate) mod alone;
 pub(crate) mod begin;
@@ -178,8 +177,12 @@ impl Runner {
         let (mark, before, at) = (out.mark(), out.len(), out.bytes.len());
         let key = match scope {
             Scope::Single => key,
-            // Its bucket is latched: what was seen before is of no use.
-            Scope::Planned => PlannedKey { glance: GlanceId::default(), ..key },
+            Scope::Planned => {
+                // What was asked for with the group is gone when it is its turn: this script takes the place.
+                self.accessor.group().prefetch_next(key.glance);
+                // Its bucket is latched: what was seen before is of no use.
+                PlannedKey { glance: GlanceId::default(), ..key }
+            }
             Scope::Alone | Scope::OfTransaction => PlannedKey::default(),
         };
         let called = (Some(args), key);
@@ -206,7 +209,7 @@ impl Runner {
                 self.restart = Restart::No;
                 let (connection, orphan, out) = (None, None, Output::new());
                 let program = call.program.clone();
-                let suspended = Box::new(Suspended { engine, run, program, connection, orphan, out, rest });
+                let suspended = Box::new(Suspended { engine, run, program, connection, orphan, out, rest, exec: None });
                 if scope == Scope::Planned {
                     self.leave(suspended, args, begins.lines);
                 } else {
@@ -278,7 +281,7 @@ impl Runner {
             withheld.take_looked_up(looked_up, self.context.statistics());
             run.withheld = Some(withheld);
         } else {
-            self.timing.count_withheld(self.context.statistics());
+            self.timing.count_withheld(client, &self.context);
             self.timing.end_inner(self.context.statistics());
         }
         end
