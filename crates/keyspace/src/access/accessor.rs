@@ -205,8 +205,20 @@ impl Accessor {
     /// Reads from the device, at once, what has been missed, and gives it to the batch.
     pub(crate) fn read_wanted(&mut self) {
         let mut stage = self.session.staging().detach();
-        self.session.cold().stage_blocking(&mut self.session.cold().take_wanted(), &mut stage, &mut Fetcher::default());
+        self.stage_wanted(&mut stage);
         self.session.staging().attach(stage);
+    }
+
+    /// As [`Accessor::read_wanted`], outside the epoch, so that no other worker waits for the device, too. No latch is held.
+    pub(crate) fn read_wanted_outside_epoch(&mut self) {
+        // What was read before is given back within the epoch: copies of it are made, in pages that must not leave memory.
+        let mut stage = self.session.staging().detach();
+        self.leave_epoch_for(|accessor| accessor.stage_wanted(&mut stage));
+        self.session.staging().attach(stage);
+    }
+
+    fn stage_wanted(&mut self, stage: &mut Stage) {
+        self.session.cold().stage_blocking(&mut self.session.cold().take_wanted(), stage, &mut Fetcher::default());
     }
 
     /// Leaves the epoch for a moment in the middle of long work that depends on nothing it has looked at before. Not within a

@@ -163,7 +163,7 @@ impl UnitOfWork<'_> {
     /// may wait, between two units.
     pub fn fetch_missed(&mut self) {
         debug_assert!(!self.accessor.in_unit(), "INV-LATCH-2: a latch is never held across I/O");
-        self.accessor.leave_epoch_for(Accessor::read_wanted);
+        self.accessor.read_wanted_outside_epoch();
     }
 
     /// Whether a key of the unit is known to exist. Looking is no use of it.

@@ -4,9 +4,9 @@
 //! other key, too (INV-BLOCK-1). Where records may be on a device it has that already ([`crate::access::destinations`]). Else it
 //! is a latch out of order, which one session at a time takes, for all ([`ReadyKeys::secure`](almandine_store::ReadyKeys::secure)).
 
+use crate::Missing;
 use crate::access::accessor::Unit;
 use crate::blocking::wait::WaiterService;
-use crate::{Accessor, Missing};
 use almandine_store::{Need, ReadyKey};
 use std::collections::VecDeque;
 
@@ -49,7 +49,8 @@ impl WaiterService<'_> {
 
     /// Reads what was missed from the device, between two holds of the latches: no latch is held across I/O. The worker waits.
     /// Meanwhile waiters keep their places, but other sessions may change the keys. It is needed only where serving takes more
-    /// than a command secures before it changes anything ([`crate::access::destinations`]).
+    /// than a command secures before it changes anything ([`crate::access::destinations`]): a client that reads several streams
+    /// looks at all whose buckets the unit has latched.
     pub fn read_between(&mut self, current: &ReadyKey, keys: &mut VecDeque<ReadyKey>) -> Secured {
         if self.accessor.is_alone() {
             return if self.accessor.unit().read_missing() { Secured::Again } else { Secured::Yes };
@@ -57,8 +58,7 @@ impl WaiterService<'_> {
         debug_assert_eq!(self.accessor.unit, Unit::Planned, "INV-BLOCK-1: waiters are served within a unit of work");
         keys.extend(self.accessor.session.ready().take());
         self.accessor.session.plan().unlock_all();
-        // Outside of the epoch, so that no other worker waits for the device, too.
-        self.accessor.leave_epoch_for(Accessor::read_wanted);
+        self.accessor.read_wanted_outside_epoch();
         // Without latches databases may have got other namespaces (FLUSHDB, SWAPDB).
         self.accessor.namespaces.clear();
         keys.push_front(current.clone());

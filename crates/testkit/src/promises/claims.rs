@@ -42,20 +42,28 @@ pub fn is_claimed_by_who_came_before<R: Runtime>(runtime: &R) {
     }
 }
 
-/// Clients wait for several streams, of which one has left memory when another one gets an entry: each is answered with that.
+/// Clients wait for several streams, and the others have left memory when one gets an entry: each client is answered with that.
+/// Among this number of streams some share their bucket with the one that gets it, so that serving looks at them, too.
 ///
 /// # Panics
 /// When one is not, or with anything else.
 pub fn are_served_of_several<R: Runtime>(runtime: &R, make_cold: impl Fn()) {
+    const BESIDE: usize = 64;
     let (mut control, mut clients) = (connect(runtime), [connect(runtime), connect(runtime)]);
+    // As long as that each is a record of its own.
+    let value = "v".repeat(300);
+    let beside: Vec<String> = (0..BESIDE).map(|number| format!("beside:{number}")).collect();
+    for key in &beside {
+        assert_eq!(control.line(&format!("XADD {key} 0-1 f {value}")), Value::Bulk(b"0-1".to_vec()));
+    }
     for round in 1..=6 {
-        // As long as that each is a record of its own.
-        let value = "v".repeat(300);
         for key in ["a", "b"] {
             assert_ne!(control.line(&format!("XADD {key} {round}-1 f {value}")), Value::Closed);
         }
-        send(&mut clients[0], &format!("XREAD BLOCK 0 STREAMS a b {round}-1 {round}-1"));
-        send(&mut clients[1], &format!("XREAD BLOCK 0 STREAMS b a {round}-1 {round}-1"));
+        let known = format!(" {round}-1").repeat(2 + BESIDE);
+        for (client, first) in clients.iter_mut().zip(["a b", "b a"]) {
+            send(client, &format!("XREAD BLOCK 0 STREAMS {first} {}{known}", beside.join(" ")));
+        }
         await_blocked(runtime, &mut control, 2);
         make_cold();
         let id = format!("{round}-2");
