@@ -107,6 +107,8 @@ pub struct Scenario {
     pub clients: usize,
     /// Virtual milliseconds for which clients load the server.
     pub millis: u64,
+    /// Keys that come and go beside the clients, so that the index grows and shrinks, where a proof has those.
+    pub flood: usize,
     /// Where the data is.
     pub medium: Medium,
     /// Classes of faults of the network, by name.
@@ -122,6 +124,9 @@ pub struct Scenario {
     /// The choices instead of those of the seed.
     pub choices: Option<ChoiceRecord>,
 }
+
+/// As many as an index of the usual size grows by.
+pub const FLOOD_KEYS: usize = 6_000;
 
 const THREADS: &[&str] = &["store", "flusher", "compactor", "worker-0", "worker-1", "worker-2"];
 const LOGGING: &[&str] = &["store", "log", "worker-0", "worker-1"];
@@ -140,6 +145,7 @@ impl Scenario {
             workers: 1 + drawn(3) % 4,
             clients: 0,
             millis: proof.millis(),
+            flood: FLOOD_KEYS,
             medium: Medium::Memory,
             network: network.collect(),
             disk: BTreeSet::new(),
@@ -186,6 +192,7 @@ impl Scenario {
             "--workers" => self.workers = number()?.clamp(1, 16),
             "--clients" => self.clients = usize::try_from(number()?).unwrap_or(0),
             "--millis" => self.millis = number()?,
+            "--flood" => self.flood = usize::try_from(number()?).unwrap_or(FLOOD_KEYS),
             "--storage" => {
                 let medium = Medium::ALL.into_iter().find(|medium| medium.name() == value);
                 self.set_medium(medium.ok_or_else(|| format!("{option}: data is in no '{value}'"))?);
@@ -210,13 +217,14 @@ impl Scenario {
         };
         let Schedule { policy, inner_per_million, stalls_per_million } = &self.schedule;
         let mut text = format!(
-            "--proof {} --seed {} --workers {} --clients {} --millis {} --storage {} --network {} --disk {} --policy {} --inner \
-             {inner_per_million} --stalls {stalls_per_million}",
+            "--proof {} --seed {} --workers {} --clients {} --millis {} --flood {} --storage {} --network {} --disk {} --policy {} \
+             --inner {inner_per_million} --stalls {stalls_per_million}",
             self.proof.name(),
             self.seed,
             self.workers,
             self.clients,
             self.millis,
+            self.flood,
             self.medium.name(),
             join(&self.network),
             join(&self.disk),
@@ -296,12 +304,12 @@ fn classes(names: &str, known: impl Iterator<Item = &'static str>) -> Result<BTr
 
 fn policy(text: &str) -> Result<Policy, String> {
     let parts: Vec<&str> = text.split(':').collect();
-    let wrong = || format!("'{text}' is no policy: random, pct:CHANGES:STEPS or starve:THREAD");
+    let wrong = || format!("'{text}' is no policy: random, pct:CHANGES:STEPS, starve:THREAD or stall:STALLS:STEPS");
+    let number = |text: &str| text.parse::<u32>().map_err(|_| wrong());
     match parts[..] {
         ["random"] => Ok(Policy::Random),
-        ["pct", changes, steps] => {
-            Ok(Policy::Pct { changes: changes.parse().map_err(|_| wrong())?, steps: steps.parse().map_err(|_| wrong())? })
-        }
+        ["pct", changes, steps] => Ok(Policy::Pct { changes: number(changes)?, steps: number(steps)?.into() }),
+        ["stall", stalls, steps] => Ok(Policy::Stall { stalls: number(stalls)?, steps: number(steps)?.into() }),
         ["starve", name] => Ok(Policy::Starve(name.to_owned())),
         _ => Err(wrong()),
     }
@@ -312,6 +320,7 @@ fn policy_text(policy: &Policy) -> String {
         Policy::Random => "random".to_owned(),
         Policy::Pct { changes, steps } => format!("pct:{changes}:{steps}"),
         Policy::Starve(name) => format!("starve:{name}"),
+        Policy::Stall { stalls, steps } => format!("stall:{stalls}:{steps}"),
     }
 }
 

@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use almandine_io::sim::turn::STALLED;
 use almandine_sim::coverage::{self, Counts};
 use almandine_sim::proofs::{self, Proof};
 use almandine_sim::scenario::Scenario;
@@ -21,6 +22,8 @@ use self::options::Options;
 #[derive(Default)]
 struct Total {
     runs: BTreeMap<&'static str, u64>,
+    /// Those in which a thread was stalled.
+    stalled: u64,
     checked: usize,
     /// By name, what the network and the disks did.
     faults: Counts,
@@ -81,6 +84,7 @@ fn one(options: &Options, scenario: Scenario, total: &Mutex<Total>) {
     let mut total = total.lock().expect("no panic under the lock");
     let total = &mut *total;
     *total.runs.entry(scenario.proof.name()).or_default() += 1;
+    total.stalled += u64::from(outcome.counts.points.contains_key(STALLED));
     for what in outcome.counts.happened.keys().filter(|what| !total.happened.contains_key(*what)) {
         total.first.push((scenario.proof, scenario.seed, what));
     }

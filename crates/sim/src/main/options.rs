@@ -26,10 +26,11 @@ What each run is, instead of what its seed says:
   --millis T       virtual milliseconds for which clients load the server, or rounds
   --workers N      workers of the server
   --clients N      clients of a group
+  --flood N        keys that come and go beside the clients, where the index grows (6000)
   --storage WHERE  memory, device, failing (a disk that says that it fails) or lying (one that does not)
   --network CLASSES, --disk CLASSES
                    classes of faults with commas between them, or none
-  --policy P       random, pct:CHANGES:STEPS or starve:THREAD
+  --policy P       random, pct:CHANGES:STEPS, starve:THREAD or stall:STALLS:STEPS
   --inner N, --stalls N
                    of a million points so many let another thread run, or stall theirs
   --mutant NAMES   leave steps out: then a run has to fail, and the first seed is told that does

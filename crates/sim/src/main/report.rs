@@ -34,7 +34,7 @@ pub(crate) fn show_run(options: &Options, scenario: &Scenario, recorded: &Record
 pub(crate) fn show(options: &Options, total: &Total, took: Duration) -> bool {
     let runs: u64 = total.runs.values().sum();
     println!("{runs} runs, {} operations checked in {:.1} s", total.checked, took.as_secs_f64());
-    println!("Runs: {}", list(&total.runs));
+    println!("Runs: {}; a thread was stalled in {}", list(&total.runs), total.stalled);
     println!("Faults: {}", list(&total.faults));
     println!("Happened: {}", list(&total.happened));
     let never: Vec<String> =

@@ -16,9 +16,6 @@ use crate::runtime::Simulated;
 use crate::scenario::{Medium, Scenario};
 use crate::witness::Order;
 
-/// Keys that come and go, so that a small index grows and shrinks.
-const FLOOD_KEYS: usize = 6_000;
-
 /// Lets clients load the server, in a thread of the clients' machine.
 ///
 /// # Errors
@@ -134,9 +131,9 @@ fn durable_plan(scenario: &Scenario) -> durable::Plan {
 /// beside clients that have the index grow and shrink.
 fn beside_pressure<T>(scenario: &Scenario, server: &Simulated, work: impl FnOnce() -> T) -> T {
     match scenario.medium {
-        Medium::Memory if scenario.seed.is_multiple_of(3) => with_resizing_of(server.clone(), FLOOD_KEYS, work),
+        Medium::Memory if scenario.seed.is_multiple_of(3) => with_resizing_of(server.clone(), scenario.flood, work),
         Medium::Memory => work(),
-        _ => with_faults_of(server.clone(), FLOOD_KEYS, work).0,
+        _ => with_faults_of(server.clone(), scenario.flood, work).0,
     }
 }
 

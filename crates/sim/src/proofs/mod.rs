@@ -15,7 +15,7 @@ use almandine_testkit::{Client, Runtime};
 
 use crate::run::{self, Outcome, Plan};
 use crate::runtime::{Connection, Simulated};
-use crate::scenario::{Medium, Scenario};
+use crate::scenario::{FLOOD_KEYS, Medium, Scenario};
 use crate::server;
 
 /// A proof.
@@ -253,11 +253,14 @@ fn run_and_tell(scenario: &Scenario, tells_all: bool) -> Recorded {
 /// What the server is told.
 fn server_settings(scenario: &Scenario) -> Vec<String> {
     let mut words = format!("--workers {}", scenario.workers);
+    // Few keys have only a small index grow.
+    let mut is_small = scenario.flood < FLOOD_KEYS;
     if scenario.medium != Medium::Memory && scenario.proof != Proof::Durability {
         words += " --storage-dir pages --maxmemory 12mb --enable-debug-command yes";
         // An index that grows many times uses up what it knows of cold keys.
-        words += if scenario.seed % 4 == 1 { " --index-size 4kb" } else { "" };
+        is_small |= scenario.seed % 4 == 1;
     }
+    words += if is_small { " --index-size 4kb" } else { "" };
     words += match scenario.proof {
         Proof::Events => " --notify-keyspace-events Kg$xn",
         Proof::Eviction => loads::eviction_settings(scenario.seed),

@@ -34,8 +34,8 @@ use super::trace::{Counts, Witnessed};
 use almandine_base::mutants::Mutant;
 use almandine_base::points::{self, Simulation, Witness};
 
-/// The longest and the shortest stall of a thread, in nanoseconds.
-const STALL_NS: (u64, u64) = (1_000_000, 200_000_000);
+/// What the counts of points name the stalls of threads.
+pub const STALLED: &str = "is stalled";
 
 /// Processors of every node.
 pub const PROCESSORS: usize = 4;
@@ -516,12 +516,11 @@ pub fn point(point: Point) {
         drop(state);
         resume_unwind(Box::new(Crashed));
     }
-    let per_million = state.schedule.stalls_per_million;
-    if state.choices.hits(Subsystem::Schedule, per_million) {
-        let stall_ns = STALL_NS.0 + state.choices.below(Subsystem::Schedule, STALL_NS.1 - STALL_NS.0);
+    if let Some(stall_ns) = state.stalls() {
         let until_ns = state.now_ns + stall_ns;
+        *state.trace.counts.points.entry(STALLED).or_default() += 1;
         drop(state);
-        block("is stalled", None, Some(until_ns));
+        block(STALLED, None, Some(until_ns));
         return;
     }
     let is_by_priority = matches!(state.schedule.policy, Policy::Pct { .. });

@@ -1,4 +1,5 @@
-//! Which of the threads that can run is next: at random, by priorities that change at few points, or with one thread starved.
+//! Which of the threads that can run is next: at random, by priorities that change at few points, or with one thread starved;
+//! and at which points a thread is stalled.
 
 use crate::sim::choice::{Choices, Subsystem};
 
@@ -20,6 +21,14 @@ pub enum Policy {
     /// At random, but the thread of this name runs only when no other can, when another one has run for long without a wait, or
     /// when it could have run for [`STARVED_NS`].
     Starve(String),
+    /// At random, and at as many points as `stalls` says, among the first `steps`, the thread that comes there is taken from its
+    /// processor: at so few that the others have dense work meanwhile.
+    Stall {
+        /// Points at which a thread is stalled.
+        stalls: u32,
+        /// Points that the run is expected to have.
+        steps: u64,
+    },
 }
 
 /// The longest time for which a thread is starved.
@@ -37,6 +46,36 @@ pub struct Schedule {
     pub inner_per_million: u32,
     /// How many of a million points take the thread from its processor for 1 to 200 ms.
     pub stalls_per_million: u32,
+}
+
+/// The shortest and the longest stall of a thread by a rate, in nanoseconds.
+const STALL_NS: (u64, u64) = (1_000_000, 200_000_000);
+/// How many stalls of [`Policy::Stall`], each twice as long as the one before, there are to choose from.
+const STALL_LENGTHS: u64 = 8;
+
+/// Stalls of threads.
+#[derive(Debug, Default)]
+pub(super) struct Stalls {
+    step: u64,
+    /// Steps at which the running thread is stalled.
+    at: Vec<u64>,
+}
+
+impl Stalls {
+    pub(super) fn new(policy: &Policy, choices: &mut Choices) -> Self {
+        let Policy::Stall { stalls, steps } = policy else { return Self::default() };
+        // Step 0 is never reached, so a choice of 0 stalls nothing.
+        Self { step: 0, at: (0..*stalls).map(|_| choices.below(Subsystem::Schedule, steps + 1)).collect() }
+    }
+
+    /// The running thread comes to a point: for how long it is stalled there, if it is.
+    pub(super) fn step(&mut self, per_million: u32, choices: &mut Choices) -> Option<u64> {
+        self.step += 1;
+        if choices.hits(Subsystem::Schedule, per_million) {
+            return Some(STALL_NS.0 + choices.below(Subsystem::Schedule, STALL_NS.1 - STALL_NS.0));
+        }
+        self.at.contains(&self.step).then(|| STALL_NS.0 << choices.below(Subsystem::Schedule, STALL_LENGTHS))
+    }
 }
 
 /// Prioritized threads of [`Policy::Pct`].
@@ -93,6 +132,18 @@ impl Priorities {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn as_many_threads_are_stalled_as_the_policy_says() {
+        let mut choices = Choices::from_seed(3);
+        let mut stalls = Stalls::new(&Policy::Stall { stalls: 3, steps: 1_000 }, &mut choices);
+        let lengths: Vec<u64> = (0..2_000).filter_map(|_| stalls.step(0, &mut choices)).collect();
+        assert_eq!(lengths.len(), 3);
+        assert!(lengths.iter().all(|length| (STALL_NS.0..STALL_NS.1).contains(length)), "{lengths:?}");
+        let mut nothing = Choices::from_record(crate::sim::choice::ChoiceRecord::default());
+        let mut stalls = Stalls::new(&Policy::Stall { stalls: 3, steps: 1_000 }, &mut nothing);
+        assert!((0..2_000).all(|_| stalls.step(1_000, &mut nothing).is_none()), "choices of 0 stall a thread");
+    }
 
     #[test]
     fn a_change_point_puts_the_running_thread_last() {

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use std::sync::Arc;
 
 use super::baton::Baton;
-use super::schedule::{OVERTAKEN_NS, Policy, Priorities, STARVED_NS, Schedule};
+use super::schedule::{OVERTAKEN_NS, Policy, Priorities, STARVED_NS, Schedule, Stalls};
 use crate::sim::choice::{Choices, Subsystem};
 use crate::sim::trace::{Note, Trace};
 use almandine_base::mutants::Mutant;
@@ -83,6 +83,13 @@ pub(super) struct Thread {
     runnable_ns: u64,
 }
 
+/// The last numbers that were given.
+#[derive(Debug, Default)]
+struct Given {
+    events: u64,
+    conditions: u64,
+}
+
 /// See the module.
 pub(super) struct State {
     pub(super) now_ns: u64,
@@ -91,6 +98,7 @@ pub(super) struct State {
     pub(super) trace: Trace,
     pub(super) schedule: Schedule,
     pub(super) priorities: Priorities,
+    stalls: Stalls,
     pub(super) threads: Vec<Thread>,
     pub(super) queue: BTreeMap<When, Event>,
     pub(super) failure: Option<String>,
@@ -101,14 +109,14 @@ pub(super) struct State {
     pub(super) holder: Holder,
     /// Steps that the run leaves out.
     pub(super) left_out: Vec<Mutant>,
-    sequence: u64,
-    conditions: u64,
+    given: Given,
     candidates: Vec<usize>,
 }
 
 impl State {
     pub(super) fn new(mut choices: Choices, schedule: Schedule) -> Self {
         let priorities = Priorities::new(&schedule.policy, &mut choices);
+        let stalls = Stalls::new(&schedule.policy, &mut choices);
         Self {
             now_ns: 0,
             until_ns: 0,
@@ -116,6 +124,7 @@ impl State {
             trace: Trace::default(),
             schedule,
             priorities,
+            stalls,
             threads: Vec::new(),
             queue: BTreeMap::new(),
             failure: None,
@@ -123,8 +132,7 @@ impl State {
             ending: false,
             holder: Holder::default(),
             left_out: Vec::new(),
-            sequence: 0,
-            conditions: 0,
+            given: Given::default(),
             candidates: Vec::new(),
         }
     }
@@ -134,8 +142,8 @@ impl State {
     }
 
     pub(super) fn condition(&mut self) -> Condition {
-        self.conditions += 1;
-        Condition(self.conditions)
+        self.given.conditions += 1;
+        Condition(self.given.conditions)
     }
 
     pub(super) fn add(&mut self, name: &str, node: u32) -> (usize, Arc<Baton>) {
@@ -159,8 +167,8 @@ impl State {
     }
 
     pub(super) fn queue(&mut self, at_ns: u64, event: Event) -> When {
-        self.sequence += 1;
-        let when = (at_ns.max(self.now_ns), self.sequence);
+        self.given.events += 1;
+        let when = (at_ns.max(self.now_ns), self.given.events);
         self.queue.insert(when, event);
         when
     }
@@ -202,6 +210,11 @@ impl State {
                 self.doomed += 1;
             }
         }
+    }
+
+    /// The running thread comes to a point: for how long it is stalled there, if it is.
+    pub(super) fn stalls(&mut self) -> Option<u64> {
+        self.stalls.step(self.schedule.stalls_per_million, &mut self.choices)
     }
 
     /// A thread comes to an inner point. Whether it has run for long enough.

@@ -191,7 +191,7 @@ fn a_stalled_thread_loses_time() {
         turn.now_ns()
     };
     assert!(elapsed_ns(0) < 1_000_000);
-    assert!(elapsed_ns(500_000) > 100 * STALL_NS.0 / 4);
+    assert!(elapsed_ns(500_000) > 25_000_000);
 }
 
 /// Of several tries the fastest, because other processes may need the processor.
