@@ -63,10 +63,12 @@ fn bgsave(call: &mut AdminCall<'_>) -> Outcome {
         (1, _) => {}
         (2, Some(word)) if word.is("SCHEDULE") => waits = true,
         (2, Some(word)) if word.is("CANCEL") => {
-            if saves.cancel() == Cancelled::None {
-                return Err(errors::server::NO_SAVE.into());
-            }
-            call.reply.simple("Background saving cancelled");
+            let cancelled = saves.cancel();
+            call.reply.simple(match cancelled {
+                Cancelled::None => return Err(errors::server::NO_SAVE.into()),
+                Cancelled::Wanted if persistence.rewrites.is_running() => "Scheduled background saving cancelled",
+                Cancelled::Wanted | Cancelled::Running => "Background saving cancelled",
+            });
             return Ok(());
         }
         _ => return Err(CommandError::Syntax.into()),

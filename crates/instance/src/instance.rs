@@ -275,6 +275,7 @@ impl Instance {
     pub fn reset_statistics(&self) {
         self.statistics.reset();
         self.gauges.network.reset();
+        self.scripts.reset_statistics();
         self.run.since_reset.freed.store(freed(&self.keyspace.figures().work()), Relaxed);
         *lock(&self.run.since_reset.baseline) = self.keyspace.figures().totals();
         self.run.since_reset.peak_bytes.store(self.keyspace.figures().used_bytes(), Relaxed);

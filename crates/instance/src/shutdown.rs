@@ -40,6 +40,7 @@ pub struct Shutdown {
     changed: Condvar,
     /// Of the thread that grants or refuses.
     waker: OnceLock<Arc<Waker>>,
+    stop_listening: OnceLock<Box<dyn Fn() + Send + Sync>>,
 }
 
 #[derive(Debug, Default)]
@@ -59,6 +60,11 @@ impl Shutdown {
         let _ = self.waker.set(waker);
     }
 
+    /// No socket listens any more when this returns. Once, before there are clients.
+    pub fn install_stop_listening(&self, stop: impl Fn() + Send + Sync + 'static) {
+        let _ = self.stop_listening.set(Box::new(stop));
+    }
+
     /// Has the thread look that grants or refuses.
     fn tell(&self) {
         self.changed.notify_all();
@@ -73,8 +79,8 @@ impl Shutdown {
         self.accept();
     }
 
-    /// Asks for the end, and waits for whether it comes: not where the data is to be saved before and cannot be. The first request
-    /// wins. Not in an epoch.
+    /// Asks for the end, and waits for whether it comes: not where the data is to be saved before and cannot be. No socket listens
+    /// any more when it does. The first request wins. Not in an epoch.
     #[must_use]
     pub fn ask(&self, request: ShutdownRequest) -> bool {
         let mut asked = self.asked();
@@ -103,8 +109,11 @@ impl Shutdown {
         self.asked().request.filter(|_| !self.requested())
     }
 
-    /// Grants what is asked for: the server ends.
+    /// Grants what is asked for: the server ends, and a client that sees its connection close for it finds that none can be made.
     pub fn accept(&self) {
+        if let Some(stop_listening) = self.stop_listening.get() {
+            stop_listening();
+        }
         let _asked = self.asked();
         self.state.store(ACCEPTED, Ordering::Release);
         self.changed.notify_all();
@@ -188,9 +197,9 @@ mod tests {
                 std::thread::yield_now();
             }
             if granted {
-                shutdown.accept()
+                shutdown.accept();
             } else {
-                shutdown.refuse()
+                shutdown.refuse();
             }
             assert_eq!(client.join().unwrap(), granted);
             assert_eq!((shutdown.requested(), shutdown.pending()), (granted, None));

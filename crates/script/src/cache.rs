@@ -4,6 +4,8 @@
 //! write values into their scripts fill no memory. A script is compiled once for all workers. What has been flushed or evicted
 //! still runs to its end: a script is counted.
 
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, PoisonError};
 
@@ -18,11 +20,14 @@ use crate::running::RunningScript;
 
 /// Scripts of EVAL that are kept.
 const EVALUATED_MAX: usize = 500;
+
 #[derive(Debug, Default)]
 struct Cache {
     scripts: HashMap<Sha, Arc<Script>, rapidhash::fast::RandomState>,
     /// How many of them may be evicted.
     evaluated: usize,
+    /// Those, by when they were used as this knew last; with some that may not be evicted any more.
+    oldest: BinaryHeap<Reverse<(u64, Sha)>>,
     memory_bytes: usize,
 }
 
@@ -81,7 +86,10 @@ impl Scripts {
             script.kept.store(keep || replaced.kept.load(Relaxed), Relaxed);
         }
         cache.memory_bytes += script.memory_bytes();
-        cache.evaluated += usize::from(!script.kept.load(Relaxed));
+        if !script.kept.load(Relaxed) {
+            cache.evaluated += 1;
+            cache.oldest.push(Reverse((script.used.load(Relaxed), sha)));
+        }
         if cache.evaluated > EVALUATED_MAX {
             self.evict(&mut cache);
         }
@@ -97,14 +105,22 @@ impl Scripts {
         }
     }
 
+    /// Evicts the script of EVAL that was used last the longest ago. O(log n), and as much for each that was used since it was put
+    /// in order.
     fn evict(&self, cache: &mut Cache) {
-        let evaluated = cache.scripts.values().filter(|script| !script.kept.load(Relaxed));
-        let oldest = evaluated.min_by_key(|script| script.used.load(Relaxed)).map(|script| script.sha);
-        if let Some(script) = oldest.and_then(|sha| cache.scripts.remove(&sha)) {
+        while let Some(Reverse((noted, sha))) = cache.oldest.pop() {
+            let Some(script) = cache.scripts.get(&sha).filter(|script| !script.kept.load(Relaxed)) else { continue };
+            let used = script.used.load(Relaxed);
+            if used != noted {
+                cache.oldest.push(Reverse((used, sha)));
+                continue;
+            }
+            let Some(script) = cache.scripts.remove(&sha) else { continue };
             script.gone.store(true, Relaxed);
             cache.evaluated -= 1;
             cache.memory_bytes -= script.memory_bytes();
             self.evicted.fetch_add(1, Relaxed);
+            return;
         }
     }
 
@@ -137,10 +153,21 @@ impl Scripts {
         (cache.scripts.len(), cache.memory_bytes)
     }
 
-    /// How many scripts have given way to others.
+    /// Bytes of all machines, between runs.
+    #[must_use]
+    pub fn machine_bytes(&self) -> u64 {
+        self.machines.bytes() + self.libraries.machine_bytes() as u64
+    }
+
+    /// How many scripts have given way to others since [`Self::reset_statistics`].
     #[must_use]
     pub fn evicted(&self) -> u64 {
         self.evicted.load(Relaxed)
+    }
+
+    /// Counts from zero on.
+    pub fn reset_statistics(&self) {
+        self.evicted.store(0, Relaxed);
     }
 
     fn lock(&self) -> MutexGuard<'_, Cache> {
@@ -182,6 +209,8 @@ mod tests {
         assert!(shas[shas.len() - left..].iter().all(|sha| scripts.contains(sha)), "the newest are left");
         assert_eq!(scripts.evicted(), (2 * EVALUATED_MAX - left) as u64);
         assert_eq!(scripts.totals().0, EVALUATED_MAX + 2);
+        scripts.reset_statistics();
+        assert_eq!(scripts.evicted(), 0);
     }
 
     #[test]

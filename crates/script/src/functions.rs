@@ -51,16 +51,26 @@ type Functions = HashMap<Vec<u8>, Arc<Function>, rapidhash::fast::RandomState>;
 
 #[derive(Debug, Default)]
 struct State {
-    libraries: BTreeMap<Vec<u8>, Library>,
+    set: Set,
     /// How many libraries have been loaded.
     loaded: u64,
-    /// By their names in lower case.
-    functions: Functions,
     engine: Option<Box<Engine>>,
+    /// Bytes that the machine takes between calls.
+    machine_bytes: usize,
     /// A worker runs a function.
     in_use: bool,
     /// Grows with each change.
     version: u64,
+}
+
+/// Libraries and their functions. Adding and removing one costs the same however many others there are.
+#[derive(Clone, Debug, Default)]
+struct Set {
+    libraries: BTreeMap<Vec<u8>, Library>,
+    /// By their names in lower case.
+    functions: Functions,
+    /// Of all texts.
+    bytes: usize,
 }
 
 /// The libraries of a server.
@@ -79,10 +89,12 @@ impl Libraries {
     /// nothing has changed.
     pub fn load(&self, code: &[u8], replace: bool, memory_limit: usize) -> Result<Vec<u8>, ScriptError> {
         let state = &mut *self.lock();
-        let mut libraries = state.libraries.clone();
+        let mut set = std::mem::take(&mut state.set);
         let clash = if replace { Clash::Replace } else { Clash::Refuse };
-        let name = state.add(&mut libraries, code, clash, memory_limit)?;
-        state.take_over(libraries);
+        let added = state.add(&mut set, code, clash, memory_limit);
+        state.set = set;
+        let name = added?;
+        state.version += 1;
         self.generation.fetch_add(1, Release);
         Ok(name)
     }
@@ -93,12 +105,13 @@ impl Libraries {
     /// For the reasons for which one is not loaded.
     pub fn restore(&self, codes: &[Vec<u8>], policy: RestorePolicy, memory_limit: usize) -> Result<(), ScriptError> {
         let state = &mut *self.lock();
-        let mut libraries = if policy == RestorePolicy::Flush { BTreeMap::new() } else { state.libraries.clone() };
+        let mut set = if policy == RestorePolicy::Flush { Set::default() } else { state.set.clone() };
         let clash = if policy == RestorePolicy::Replace { Clash::Replace } else { Clash::RefuseRestored };
         for code in codes {
-            state.add(&mut libraries, code, clash, memory_limit)?;
+            state.add(&mut set, code, clash, memory_limit)?;
         }
-        state.take_over(libraries);
+        state.set = set;
+        state.version += 1;
         self.generation.fetch_add(1, Release);
         Ok(())
     }
@@ -106,9 +119,8 @@ impl Libraries {
     /// Removes a library; false if there is none of the name.
     pub fn delete(&self, name: &[u8]) -> bool {
         let state = &mut *self.lock();
-        let mut libraries = std::mem::take(&mut state.libraries);
-        let removed = libraries.remove(name).is_some();
-        state.take_over(libraries);
+        let removed = state.set.remove(name);
+        state.version += 1;
         self.generation.fetch_add(1, Release);
         removed
     }
@@ -125,7 +137,7 @@ impl Libraries {
     /// The function of a name.
     #[must_use]
     pub fn find(&self, name: &[u8]) -> Option<Arc<Function>> {
-        self.lock().functions.get(&name.to_ascii_lowercase()).cloned()
+        self.lock().set.functions.get(&name.to_ascii_lowercase()).cloned()
     }
 
     /// How often the libraries have changed: what a worker remembers of them holds while it is the same.
@@ -138,14 +150,14 @@ impl Libraries {
     /// All libraries by their names.
     #[must_use]
     pub fn all(&self) -> Vec<(Vec<u8>, Library)> {
-        self.lock().libraries.iter().map(|(name, library)| (name.clone(), library.clone())).collect()
+        self.lock().set.libraries.iter().map(|(name, library)| (name.clone(), library.clone())).collect()
     }
 
     /// The texts of all libraries, and a number that grows with each change.
     #[must_use]
     pub fn texts(&self) -> (u64, Vec<Vec<u8>>) {
         let state = self.lock();
-        (state.version, state.libraries.values().map(|library| library.code.to_vec()).collect())
+        (state.version, state.set.libraries.values().map(|library| library.code.to_vec()).collect())
     }
 
     /// What changes from now on has greater numbers than this one.
@@ -158,7 +170,13 @@ impl Libraries {
     #[must_use]
     pub fn totals(&self) -> (usize, usize, usize) {
         let state = self.lock();
-        (state.libraries.len(), state.functions.len(), state.libraries.values().map(|library| library.code.len()).sum())
+        (state.set.libraries.len(), state.set.functions.len(), state.set.bytes)
+    }
+
+    /// Bytes that the machine of the libraries takes between calls.
+    #[must_use]
+    pub fn machine_bytes(&self) -> usize {
+        self.lock().machine_bytes
     }
 
     /// The machine, to run a function; nothing while another worker does.
@@ -173,6 +191,7 @@ impl Libraries {
     /// The function has ended.
     pub fn give_engine(&self, engine: Box<Engine>) {
         let mut state = self.lock();
+        state.machine_bytes = engine.memory_used();
         (state.engine, state.in_use) = (Some(engine), false);
     }
 
@@ -182,21 +201,15 @@ impl Libraries {
 }
 
 impl State {
-    /// Adds a library to those that are to be.
-    fn add(
-        &mut self,
-        libraries: &mut BTreeMap<Vec<u8>, Library>,
-        code: &[u8],
-        clash: Clash,
-        memory_limit: usize,
-    ) -> Result<Vec<u8>, ScriptError> {
+    /// Adds a library to a set, which an error leaves as it was.
+    fn add(&mut self, set: &mut Set, code: &[u8], clash: Clash, memory_limit: usize) -> Result<Vec<u8>, ScriptError> {
         if self.in_use {
             return Err(ScriptError::new(
                 "BUSY Redis is busy running a script. You can only call FUNCTION KILL or SHUTDOWN NOSAVE.",
             ));
         }
         let (name, body) = shebang::of_library(code)?;
-        if clash != Clash::Replace && libraries.contains_key(&name) {
+        if clash != Clash::Replace && set.libraries.contains_key(&name) {
             let quote = if clash == Clash::Refuse { "'" } else { "" };
             return Err(ScriptError::quoting(&format!("ERR Library {quote}"), &name, &format!("{quote} already exists")));
         }
@@ -205,12 +218,15 @@ impl State {
             .get_or_insert_with(|| Box::new(Engine::new(EngineOptions { seed: entropy::seed(), memory_limit, deprecated: false })));
         let proto = compile_library(body)?;
         let registered = engine.load_library(&proto)?;
-        let others = || libraries.iter().filter(|(other, _)| **other != name).flat_map(|(_, library)| &library.functions);
+        let replaced =
+            set.libraries.get(&name).and_then(|library| library.functions.first()).map(|function| function.library.number);
         for function in &registered {
-            if others().any(|other| other.name.eq_ignore_ascii_case(&function.name)) {
+            let other = set.functions.get(&function.name.to_ascii_lowercase());
+            if other.is_some_and(|other| Some(other.library.number) != replaced) {
                 return Err(ScriptError::quoting("ERR Function ", &function.name, " already exists"));
             }
         }
+        self.machine_bytes = engine.memory_used();
         self.loaded += 1;
         let library = Arc::new(LibraryCode { number: self.loaded, proto });
         let keeps_nothing = registered.iter().all(|registered| engine.keeps_nothing(registered.callback));
@@ -220,15 +236,29 @@ impl State {
             let (library, footprint) = (Arc::clone(&library), OnceLock::new());
             Arc::new(Function { name, flags, description, callback, library, place, keeps_nothing, sole, footprint })
         });
-        libraries.insert(name.clone(), Library { code: code.into(), functions: functions.collect() });
+        set.insert(name.clone(), Library { code: code.into(), functions: functions.collect() });
         Ok(name)
     }
+}
 
-    fn take_over(&mut self, libraries: BTreeMap<Vec<u8>, Library>) {
-        let all = libraries.values().flat_map(|library| &library.functions);
-        self.functions = all.map(|function| (function.name.to_ascii_lowercase(), Arc::clone(function))).collect();
-        self.libraries = libraries;
-        self.version += 1;
+impl Set {
+    /// Puts a library in the place of the one of its name.
+    fn insert(&mut self, name: Vec<u8>, library: Library) {
+        self.remove(&name);
+        let functions = library.functions.iter();
+        self.functions.extend(functions.map(|function| (function.name.to_ascii_lowercase(), Arc::clone(function))));
+        self.bytes += library.code.len();
+        self.libraries.insert(name, library);
+    }
+
+    /// Removes a library; false if there is none of the name.
+    fn remove(&mut self, name: &[u8]) -> bool {
+        let Some(library) = self.libraries.remove(name) else { return false };
+        for function in &library.functions {
+            self.functions.remove(&function.name.to_ascii_lowercase());
+        }
+        self.bytes -= library.code.len();
+        true
     }
 }
 

@@ -20,7 +20,7 @@ const OVERHEAD_BYTES: usize = 512;
 const CODE_SHARE: usize = 4;
 
 /// The SHA-1 of a script's text.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Sha([u8; 20]);
 
 impl Sha {

@@ -323,6 +323,8 @@ fn connect(instance: &Arc<Instance>, handle: &Handle<Message>, workers: usize) {
     });
     background::count_connections(instance, handle.clone());
     background::count_buffers(instance, handle.clone());
+    let handle = handle.clone();
+    instance.shutdown.install_stop_listening(move || handle.listen(Vec::new()));
 }
 
 /// What DEBUG LOADAOF does.

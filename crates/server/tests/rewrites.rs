@@ -148,6 +148,8 @@ fn rewrites_and_snapshots_wait_for_each_other_as_in_redis() {
     assert!(error(&client.line("BGREWRITEAOF")).ends_with("rewriting already in progress"));
     assert!(error(&client.line("BGSAVE")).starts_with("ERR Another child process is active (AOF?)"));
     assert_eq!(client.line("BGSAVE SCHEDULE"), simple("Background saving scheduled"));
+    assert_eq!(client.line("BGSAVE CANCEL"), simple("Scheduled background saving cancelled"));
+    assert_eq!(client.line("BGSAVE SCHEDULE"), simple("Background saving scheduled"));
     // The snapshot would take minutes; the base goes by what was set when it began.
     let began = Instant::now();
     while !server.log().contains("rewriting started by the thread") {

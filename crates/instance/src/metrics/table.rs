@@ -131,10 +131,11 @@ metrics! {
         |r| Integer(r.instance.scripts.libraries.totals().1 as u64);
     Memory Gauge number_of_libraries: "Libraries of functions" =
         |r| Integer(r.instance.scripts.libraries.totals().0 as u64);
-    Memory Gauge used_memory_vm_functions: "Bytes of functions" = NONE;
+    Memory Gauge used_memory_vm_functions: "Bytes of the machine that has the libraries of functions" =
+        |r| Integer(r.instance.scripts.libraries.machine_bytes() as u64);
     Memory Gauge used_memory_vm_total: "Bytes of the machines that run scripts and functions" =
-        |r| Integer(r.instance.scripts.machines.bytes());
-    Memory Text used_memory_vm_total_human: "The same, for people" = |r| Text(human(r.instance.scripts.machines.bytes()));
+        |r| Integer(r.instance.scripts.machine_bytes());
+    Memory Text used_memory_vm_total_human: "The same, for people" = |r| Text(human(r.instance.scripts.machine_bytes()));
     Memory Gauge used_memory_functions: "Bytes of the texts of libraries" =
         |r| Integer(r.instance.scripts.libraries.totals().2 as u64);
     Memory Gauge used_memory_scripts: "Bytes of scripts and functions, about" = |r| Integer(r.instance.scripts.totals().1 as u64);

@@ -65,6 +65,8 @@ pub enum SaveRefused {
 pub enum Cancelled {
     /// A snapshot that was being written.
     Running,
+    /// One that had not begun.
+    Wanted,
     /// Nothing: there was none.
     None,
 }
@@ -214,7 +216,7 @@ impl Saves {
         let mut state = self.state();
         if state.wanted == Some(SaveTask::Background) {
             state.wanted = None;
-            return Cancelled::Running;
+            return Cancelled::Wanted;
         }
         match &mut state.running {
             Some(running) if running.task == SaveTask::Background => {
@@ -372,7 +374,7 @@ mod tests {
     fn what_is_cancelled_is_no_failure() {
         let saves = Saves::default();
         assert_eq!(saves.cancel(), Cancelled::None);
-        assert_eq!((saves.begin(1), saves.cancel(), saves.next(false)), (Ok(()), Cancelled::Running, None));
+        assert_eq!((saves.begin(1), saves.cancel(), saves.next(false)), (Ok(()), Cancelled::Wanted, None));
         assert_eq!((saves.begin(1), saves.next(false), saves.cancel()), (Ok(()), Some(SaveTask::Background), Cancelled::Running));
         saves.end(SaveOutcome::Cancelled, |unsaved| assert!(!unsaved));
         assert!(!saves.figures().failed && saves.figures().count == 0);

@@ -247,6 +247,11 @@ impl Engine {
         }
     }
 
+    /// Bytes that the machine takes.
+    pub(crate) fn memory_used(&self) -> usize {
+        self.machine.memory_used()
+    }
+
     /// Tells the statistics how much memory the machine takes, once a run has ended.
     pub fn note_memory(&mut self, machines: &Machines) {
         let used = self.machine.memory_used();

@@ -22,6 +22,7 @@ pub(super) const FILES: &[&str] = &[
     "unit/client-eviction",
     "unit/dump",
     "unit/expire",
+    "unit/functions",
     "unit/info",
     "unit/info-command",
     "unit/introspection",
