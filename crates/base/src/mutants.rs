@@ -176,6 +176,10 @@ table! {
     CheckSegment,
     /// Log: not trying a sync again that has failed.
     TrustNoSync,
+    /// Log: not appending behind a group where the manifest on the disk may name a segment that begins there.
+    CheckNames,
+    /// Log: leaving the rings where the manifest may name them.
+    KeepRings,
     /// Log: what a ring has left is appended without what is in the log already.
     AppendOnce,
     /// Log: saying that an epoch is durable when it is.

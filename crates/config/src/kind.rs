@@ -169,7 +169,10 @@ impl Kind {
                 Ok(path) if almandine_io::files::is_directory(&path) => {
                     path.into_os_string().into_string().map(Value::Text).map_err(|_| "Not UTF-8".into())
                 }
+                // The default is a value, also where the working directory is gone or cannot be looked at.
+                _ if word == "." => Ok(Value::Text(word.to_owned())),
                 Ok(_) => Err("Not a directory".into()),
+                Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error.to_string().into()),
                 Err(_) => Err("No such file or directory".into()),
             },
             _ => Err("wrong number of arguments".into()),

@@ -87,6 +87,19 @@ pub fn rename(from: impl AsRef<Path>, to: impl AsRef<Path>) -> io::Result<()> {
 /// As the system reports them; the old file is there then.
 pub fn replace(file: impl AsRef<Path>, bytes: impl AsRef<[u8]>) -> io::Result<()> {
     let file = file.as_ref();
+    let temporary = write_beside(file, bytes)?;
+    let replaced = rename(&temporary, file).and_then(|()| sync_directory(file.parent().unwrap_or(Path::new(""))));
+    if replaced.is_err() {
+        let _ = remove(&temporary);
+    }
+    replaced
+}
+
+/// The first half of [`replace`]: writes `bytes` durably to a file beside `file`, with its permissions, and returns its path.
+///
+/// # Errors
+/// As the system reports them; nothing is left then.
+pub fn write_beside(file: &Path, bytes: impl AsRef<[u8]>) -> io::Result<PathBuf> {
     let directory = file.parent().unwrap_or(Path::new(""));
     let mut name = file.file_name().unwrap_or_default().to_owned();
     name.push(format!(".{}.tmp", process::id()));
@@ -98,14 +111,15 @@ pub fn replace(file: impl AsRef<Path>, bytes: impl AsRef<[u8]>) -> io::Result<()
             _ => {}
         }
         out.write_all(bytes.as_ref())?;
-        out.sync_all()?;
-        rename(&temporary, file)?;
-        sync_directory(directory)
+        out.sync_all()
     })();
-    if written.is_err() {
-        let _ = remove(&temporary);
+    match written {
+        Ok(()) => Ok(temporary),
+        Err(error) => {
+            let _ = remove(&temporary);
+            Err(error)
+        }
     }
-    written
 }
 
 /// Makes a directory and those above it that are missing, and makes their names durable.

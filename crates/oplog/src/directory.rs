@@ -87,17 +87,29 @@ impl Directory {
             return Err(Fault::io(
                 "replace",
                 &path,
-                io::Error::other("the directory could not be synced before; restart the server"),
+                io::Error::other("the directory could not be synced before: only a new base or a restart helps"),
             ));
         }
         // A manifest that names a file may be durable before the name of that file is.
         step!(SyncNames, self.sync_names()?);
-        let replaced = files::replace(&path, manifest.encode());
-        // On a full disk it has not come to a sync.
+        let failed = |error: io::Error| Fault::io("replace", &path, error);
+        let written = files::write_beside(&path, manifest.encode()).map_err(failed)?;
+        let replaced = files::rename(&written, &path);
+        // What a full disk refuses has not happened.
         if replaced.as_ref().is_err_and(|error| error.kind() != ErrorKind::StorageFull) {
             self.is_broken.store(true, Ordering::Relaxed);
         }
-        replaced.map_err(|error| Fault::io("replace", &path, error))
+        if replaced.is_err() {
+            let _ = files::remove(&written);
+        }
+        replaced.map_err(failed)?;
+        self.sync_names()
+    }
+
+    /// Goes on after a failed sync, where all files that the next manifest names were made since: then a sync says what is durable
+    /// of their names.
+    pub(crate) fn go_on(&self) {
+        self.is_broken.store(false, Ordering::Relaxed);
     }
 
     /// Whether the manifest, or the names of files, could not be made durable: no later try says what is.

@@ -254,10 +254,9 @@ impl Node {
         if let Some(rewriter) = self.rewriter.take() {
             rewriter.join(&self.instance);
         }
-        let log = self.log.take();
         // A node that unwinds leaves its log as a crash does: the next start takes what the rings have.
         if !std::thread::panicking() {
-            operation_log::end(&self.instance, log.as_deref());
+            operation_log::end(&self.instance, &self.log);
         }
         outcome
     }

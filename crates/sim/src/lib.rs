@@ -9,6 +9,8 @@
 #[cfg(feature = "sim")]
 pub mod coverage;
 #[cfg(feature = "sim")]
+pub mod media;
+#[cfg(feature = "sim")]
 pub mod proofs;
 #[cfg(feature = "sim")]
 pub mod run;

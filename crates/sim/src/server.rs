@@ -48,11 +48,13 @@ fn run<S: AsRef<str>>(
     let own = [SETTINGS, NO_SNAPSHOTS].concat();
     let args: Vec<String> = own.into_iter().chain(settings.iter().map(AsRef::as_ref)).map(str::to_owned).collect();
     world.spawn(node, "main", move || {
-        files::make_directories(DIRECTORY).expect("the disk takes a directory");
+        if let Err(error) = files::make_directories(DIRECTORY) {
+            return refuse(format!("{DIRECTORY} cannot be made: {error}"));
+        }
         let config = match Config::load(&args) {
             Ok(Startup::Run(config)) => *config,
             Ok(_) => panic!("{args:?} start no server"),
-            Err(error) => panic!("{error}"),
+            Err(error) => return refuse(error.to_string()),
         };
         let server = match Node::start(config) {
             Ok(server) => server,

@@ -58,12 +58,12 @@ impl OperationLog {
         self.running.get().map(|running| Arc::clone(&running.progress))
     }
 
-    /// Whether the log is broken, and what is not known to be durable was given back in the rings: only a new base heals it.
+    /// Whether the log is broken, and only a new base heals it.
     #[must_use]
     pub fn lacks_base(&self) -> bool {
-        self.running.get().is_some_and(|Running { progress, .. }| {
-            self.is_on() && progress.state() == LogState::Broken && progress.durable_epoch() < progress.written_epoch()
-        })
+        self.running
+            .get()
+            .is_some_and(|Running { progress, .. }| self.is_on() && progress.state() == LogState::Broken && progress.needs_base())
     }
 
     /// How often the log broke, and whether it is broken now.

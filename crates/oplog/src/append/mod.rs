@@ -166,7 +166,8 @@ impl Appender {
     /// Names a base, and drops the segments before it.
     ///
     /// # Errors
-    /// Of the system: then either of both bases may be named, and the files of both stay.
+    /// Of the system: then either of both bases may be named, and the files of both stay, unless it is known that the new one is
+    /// not.
     pub fn name_base(&mut self, base: BaseEntry) -> Result<(), Fault> {
         debug_assert!(
             base.through <= self.durable.lsn,
@@ -176,7 +177,15 @@ impl Appender {
         let former = manifest.base.replace(base);
         let dropped: Vec<_> = manifest.segments.extract_if(.., |segment| segment.lsn < base.lsn).collect();
         step!(NameFirst, (), else self.drop_files(&dropped, former));
-        self.directory.replace(&manifest)?;
+        if self.awaits_base {
+            // The base, its segment and the manifest are files of their own, whichever of those before the disk has.
+            self.directory.go_on();
+        }
+        self.directory.replace(&manifest).inspect_err(|_| {
+            if !self.directory.is_broken() {
+                self.drop_files(&[], Some(base));
+            }
+        })?;
         self.manifest = manifest;
         self.drop_files(&dropped, former);
         self.awaits_base = false;
@@ -240,6 +249,8 @@ impl Appender {
         manifest.segments.retain(|segment| segment.lsn < place.lsn);
         let segment = new_segment(&self.directory, &mut manifest, &self.spares, place)?;
         debug_assert!(place.lsn <= self.segment.synced_lsn(), "INV-LOG-1: what is before a segment is durable before it is named");
+        // The manifest on the disk may name it, also where this fails: no other segment has its number.
+        self.manifest.last_segment = manifest.last_segment;
         if self.is_named {
             self.directory.replace(&manifest)?;
         }

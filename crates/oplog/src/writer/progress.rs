@@ -44,6 +44,7 @@ pub struct LogProgress {
     mode: AtomicU8,
     state: AtomicU8,
     breaks: AtomicU64,
+    needs_base: AtomicBool,
     /// How long what could be written waits, for proofs.
     delay_ns: AtomicU64,
     figures: Mutex<LogFigures>,
@@ -182,6 +183,16 @@ impl LogProgress {
         let before = (self.written.swap(written, Ordering::AcqRel), self.durable.swap(durable, Ordering::AcqRel));
         debug_assert!(before.0 <= written && before.1 <= durable, "INV-LOG-3: what was promised is not taken back");
         before != (written, durable)
+    }
+
+    /// Whether only a new base makes a broken log whole.
+    #[must_use]
+    pub fn needs_base(&self) -> bool {
+        self.needs_base.load(Ordering::Acquire)
+    }
+
+    pub(super) fn set_needs_base(&self, needs_base: bool) {
+        self.needs_base.store(needs_base, Ordering::Release);
     }
 
     /// How often it broke.

@@ -262,7 +262,14 @@ impl Work {
     fn fail(&mut self, fault: &Fault, now: u64) {
         self.progress.fail(fault);
         self.times.synced_ns = now;
+        self.progress.set_needs_base(self.needs_base());
         self.set_state(LogState::Broken);
+    }
+
+    /// Whether a segment behind what is durable would not do.
+    fn needs_base(&self) -> bool {
+        let is_unnamed = self.log.as_ref().is_some_and(Appender::is_unnamed);
+        is_unnamed || self.durable < self.written || self.healed.is_some() || self.tries >= TRIES
     }
 
     /// Tries once a second to go on, if nothing is lost by that.
@@ -274,12 +281,13 @@ impl Work {
                 self.progress.fail(&fault);
             }
         }
+        self.progress.set_needs_base(self.needs_base());
     }
 
     /// Goes on in a new segment behind what is durable: what was not is in the rings still, or the log stays broken.
     fn recover(&mut self) -> Result<(), Fault> {
-        if self.durable < self.written {
-            let text = "units that were not durable are not in the rings any more: only a new base or a restart helps";
+        if self.durable < self.written || self.log()?.is_unnamed() {
+            let text = "what was written last, or which files there are, may not be durable: only a new base or a restart helps";
             return Err(Fault::io("go on in", self.log()?.directory(), std::io::Error::other(text)));
         }
         self.log()?.heal()?;
@@ -337,7 +345,7 @@ impl Work {
     /// Where the manifest on the disk may name a segment that begins behind the last group, nothing may be appended to another one.
     fn check_names(&mut self, done: &Result<Cut, Fault>) {
         if let Err(fault) = done
-            && self.log.as_ref().is_some_and(Appender::is_unnamed)
+            && step!(CheckNames, self.log.as_ref().is_some_and(Appender::is_unnamed), else false)
         {
             self.fail(fault, clock::monotonic_ns());
         }

@@ -11,6 +11,7 @@ mod rings;
 mod running;
 mod switch;
 
+use almandine_base::step;
 use almandine_config::Settings;
 use almandine_instance::Instance;
 
@@ -19,7 +20,7 @@ pub(crate) use read::{Extent, read_log, write_new};
 pub(crate) use recover::recover;
 pub(crate) use reload::reload;
 pub(crate) use rewriter::{Rewriter, start};
-pub(crate) use running::{LogSlot, RunningLog};
+pub(crate) use running::LogSlot;
 pub(crate) use switch::follow;
 
 /// What cannot be followed of the settings.
@@ -40,17 +41,19 @@ pub(crate) fn commit(log: &LogSlot) -> Result<(), String> {
 }
 
 /// Ends the log, where there is one: all that was done is durable. No client does anything any more.
-pub(crate) fn end(instance: &Instance, log: Option<&RunningLog>) {
-    if let Some(log) = log {
+pub(crate) fn end(instance: &Instance, slot: &LogSlot) {
+    if let Some(log) = slot.take() {
         // What the store still removes by itself is removed by the next run, too.
         let _ = instance.keyspace.log().turn(false);
         if let Err(fault) = log.writer.end() {
             return tracing::error!("The log has no end: {fault}. The next start finds what is in it");
         }
+        slot.end();
         tracing::info!("The log is written and ended");
     }
-    // Also those of a log that has ended before.
-    if let Some(rings) = instance.keyspace.log().rings()
+    // Also those of a log that has ended before; the manifest of one that has not may name them.
+    if step!(KeepRings, slot.has_ended(), else true)
+        && let Some(rings) = instance.keyspace.log().rings()
         && let Some(directory) = &rings.options().directory
     {
         rings::remove_all(directory, rings.options().log);

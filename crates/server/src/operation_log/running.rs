@@ -2,7 +2,7 @@
 
 use std::io;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError};
 
 use almandine_instance::Instance;
@@ -62,18 +62,32 @@ impl RunningLog {
 
 /// The place of the log of a node; empty while there is none.
 #[derive(Debug, Default)]
-pub(crate) struct LogSlot(Mutex<Option<Arc<RunningLog>>>);
+pub(crate) struct LogSlot {
+    running: Mutex<Option<Arc<RunningLog>>>,
+    /// The last one has its end, and no ring of it counts.
+    has_ended: AtomicBool,
+}
 
 impl LogSlot {
     pub(crate) fn get(&self) -> Option<Arc<RunningLog>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.running.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     pub(crate) fn put(&self, log: RunningLog) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(log));
+        self.has_ended.store(false, Ordering::Relaxed);
+        *self.running.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(log));
     }
 
     pub(crate) fn take(&self) -> Option<Arc<RunningLog>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+        self.running.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    /// The log that was here has its end.
+    pub(crate) fn end(&self) {
+        self.has_ended.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn has_ended(&self) -> bool {
+        self.has_ended.load(Ordering::Relaxed)
     }
 }

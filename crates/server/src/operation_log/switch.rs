@@ -117,7 +117,10 @@ fn off(instance: &Instance, log: &LogSlot, running: &RunningLog) {
         let _ = instance.keyspace.log().turn(false);
     }
     match running.writer.end() {
-        Ok(_) => tracing::info!("The log is written and ended: writes are not logged any more"),
+        Ok(_) => {
+            log.end();
+            tracing::info!("The log is written and ended: writes are not logged any more");
+        }
         Err(fault) => tracing::error!("The log has no end: {fault}. Writes are not logged any more"),
     }
     let _ = log.take();

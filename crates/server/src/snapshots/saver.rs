@@ -87,7 +87,8 @@ fn is_due(instance: &Instance) -> bool {
     }
     let changes = i64::try_from(instance.unsaved_changes()).unwrap_or(i64::MAX);
     let since_s = now_s - figures.last_s;
-    let reached = points.iter().find(|point| changes >= point.changes && since_s > point.seconds);
+    // One that has failed is owed, also where nothing changes because writes are refused for it.
+    let reached = points.iter().find(|point| (changes >= point.changes || figures.failed) && since_s > point.seconds);
     if let Some(point) = reached {
         tracing::info!("{} changes in {} seconds. Saving...", point.changes, point.seconds);
     }

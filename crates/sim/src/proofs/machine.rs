@@ -13,14 +13,14 @@ use crate::runtime::{Connection, Simulated};
 use crate::server::{self, Refused};
 
 /// How long a server is away that has crashed.
-pub(super) const AWAY: Duration = Duration::from_millis(200);
+pub(crate) const AWAY: Duration = Duration::from_millis(200);
 /// How long a start may take, with a disk that is slow and threads that are starved.
 const START_MAX: Duration = Duration::from_secs(120);
 
 /// See the module.
-pub(super) struct Machine {
-    pub(super) world: Arc<World>,
-    pub(super) node: NodeId,
+pub(crate) struct Machine {
+    pub(crate) world: Arc<World>,
+    pub(crate) node: NodeId,
     /// All that the server is told.
     settings: Vec<String>,
     refused: Refused,
@@ -30,21 +30,21 @@ pub(super) struct Machine {
 
 impl Machine {
     /// The one of a server, which is told this when it boots again.
-    pub(super) fn of(server: &Simulated, settings: Vec<String>) -> Self {
+    pub(crate) fn of(server: &Simulated, settings: Vec<String>) -> Self {
         let (world, _) = world::current().expect("a proof runs in a simulated thread");
         Self { world, node: server.server(), settings, refused: Refused::default(), running: Mutex::default() }
     }
 
-    pub(super) fn draw(&self, limit: u64) -> u64 {
+    pub(crate) fn draw(&self, limit: u64) -> u64 {
         self.world.turn().below(Subsystem::Clients, limit)
     }
 
-    pub(super) fn disk(&self) -> Arc<Disk> {
+    pub(crate) fn disk(&self) -> Arc<Disk> {
         self.world.disk(self.node)
     }
 
     /// Has the server crash after some time, or at a change of its disk before.
-    pub(super) fn plan_crash(&self, kind: CrashKind, time_ns: u64, changes: u64) {
+    pub(crate) fn plan_crash(&self, kind: CrashKind, time_ns: u64, changes: u64) {
         let disk = self.disk();
         if self.draw(2) == 1 {
             disk.crash_at(disk.changes() + self.draw(changes), kind);
@@ -58,13 +58,23 @@ impl Machine {
         self.world.turn().at(self.world.turn().now_ns() + time_ns, crash);
     }
 
-    pub(super) fn boot(&self) {
+    pub(crate) fn boot(&self) {
         let running = server::start_or_tell(&self.world, self.node, &self.settings, &self.refused);
         *self.running.lock().unwrap_or_else(PoisonError::into_inner) = Some(running);
     }
 
+    /// Has the server crash now.
+    pub(crate) fn crash(&self, kind: CrashKind) {
+        self.world.crash(self.node, kind);
+    }
+
+    /// Why the server has refused to start; it may be booted again.
+    pub(crate) fn forget_refusal(&self) -> Option<String> {
+        self.refused.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
     /// Ends the server, over a connection that ends with it.
-    pub(super) fn shut_down(&self, control: &mut Client<Connection>) {
+    pub(crate) fn shut_down(&self, control: &mut Client<Connection>) {
         let _ = control.send(&[["SHUTDOWN", "NOSAVE"]]);
         let _ = control.receive();
         let running = self.running.lock().unwrap_or_else(PoisonError::into_inner).take();
@@ -72,12 +82,12 @@ impl Machine {
     }
 
     /// Why the server has refused to start.
-    pub(super) fn refused(&self) -> Option<String> {
+    pub(crate) fn refused(&self) -> Option<String> {
         self.refused.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// A client of the server when it has read its data; none when it has refused to start.
-    pub(super) fn reach(&self, server: &Simulated) -> Option<Client<Connection>> {
+    pub(crate) fn reach(&self, server: &Simulated) -> Option<Client<Connection>> {
         let begun_ns = server.now_ns();
         while self.refused().is_none() {
             let ready = |client: &mut Client<Connection>| client.call(&["DBSIZE"]).is_ok_and(|reply| reply.integer().is_some());

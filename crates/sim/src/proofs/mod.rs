@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+pub(crate) use self::machine::{AWAY, Machine};
 use almandine_io::sim::turn::Policy;
 use almandine_testkit::{Client, Runtime};
 

@@ -34,6 +34,15 @@ pub struct DiskFaults {
     pub written_back: u32,
 }
 
+/// How an operation fails that is chosen by its number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Failure {
+    /// The medium says that it fails: EIO.
+    Medium,
+    /// There is no room for what it needs, if it needs any: ENOSPC.
+    Full,
+}
+
 /// The atlas: what a configuration promises to survive; see `docs/simulation.md`.
 impl DiskFaults {
     /// One node, every configuration: a slow, full or failing disk that says so.

@@ -90,10 +90,11 @@ impl OpenFile {
 
     fn write_direct(&self, bytes: &[u8], offset: u64) -> io::Result<usize> {
         let turn = self.disk.count_change(self.process)?;
+        let failure = self.disk.count_operation();
         self.note("writes past the page cache", offset, bytes);
         let end_ns = self.disk.end_ns(true);
         let (number, told) = self.disk.draw(&turn, |drawing| {
-            let (write, told) = drawing.write(self.file, bytes, offset, true);
+            let (write, told) = drawing.failing(failure, |drawing| drawing.write(self.file, bytes, offset, true));
             (drawing.state.begin(write), told)
         });
         if turn::place() != Place::Thread {

@@ -18,10 +18,11 @@ mod state;
 
 use std::collections::BTreeMap;
 use std::io;
+use std::ops::Range;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-pub use self::faults::DiskFaults;
+pub use self::faults::{DiskFaults, Failure};
 pub(crate) use self::file::{How, OpenFile};
 pub(crate) use self::reads::read_together;
 pub use self::reads::start_read;
@@ -76,6 +77,18 @@ impl Disk {
     /// The node crashes in place of the change of this number; the first one has number 0.
     pub fn crash_at(&self, change: u64, kind: CrashKind) {
         self.state().crash_at = Some((change, kind));
+    }
+
+    /// The number of operations so far: changes, but for arrivals of direct writes, and looks.
+    #[must_use]
+    pub fn operations(&self) -> u64 {
+        self.state().operations
+    }
+
+    /// Operations of these numbers fail, and no others by this; the first one has number 0. What fails may have happened, in part
+    /// or not at all.
+    pub fn fail_at(&self, operations: Range<u64>, failure: Failure) {
+        self.state().fail_at = Some((operations, failure));
     }
 
     /// Makes a file that survives every crash, in place of one that has this path; also the directories above it.
@@ -164,10 +177,11 @@ impl Disk {
 
     /// An operation that changes nothing: what it reads it reads when its time is over.
     fn look<T>(&self, process: u64, device: bool, look: impl FnOnce(&mut Drawing<'_>) -> io::Result<T>) -> io::Result<T> {
-        self.enter(process)?;
-        self.wait_until(self.end_ns(device));
         let turn = self.enter(process)?;
-        self.draw(&turn, look)
+        let failure = self.count_operation();
+        self.wait_until(self.end_ns(device));
+        self.enter(process)?;
+        self.draw(&turn, |drawing| drawing.perform(("looks", failure), look))
     }
 
     /// An operation that changes something at once and then takes its time.
@@ -179,10 +193,19 @@ impl Disk {
         change: impl FnOnce(&mut Drawing<'_>) -> io::Result<T>,
     ) -> io::Result<T> {
         let turn = self.count_change(process)?;
+        let failure = self.count_operation();
         turn.note(what.0, what.1);
-        let result = self.draw(&turn, change);
+        let result = self.draw(&turn, |drawing| drawing.perform((what.0, failure), change));
         self.wait_until(self.end_ns(device));
         result
+    }
+
+    /// An operation begins, and fails in this way.
+    fn count_operation(&self) -> Option<Failure> {
+        let mut state = self.state();
+        let number = state.operations;
+        state.operations += 1;
+        state.fail_at.as_ref().filter(|(at, _)| at.contains(&number)).map(|(_, failure)| *failure)
     }
 
     /// A change begins, or the node crashes in its place.

@@ -2,17 +2,20 @@
 
 use std::collections::BTreeMap;
 use std::io;
+use std::ops::Range;
 
 use rustix::io::Errno;
 
 use super::content::{Content, How, PAGE_BYTES, WriteFault};
-use super::faults::DiskFaults;
+use super::faults::{DiskFaults, Failure};
 use super::names::Names;
 use crate::sim::choice::Subsystem;
 use crate::sim::node::CrashKind;
 use crate::sim::turn::Turn;
 
 const PAGE: u64 = PAGE_BYTES as u64;
+/// Operations that a full disk may refuse.
+const NEED_ROOM: [&str; 6] = ["opens a file", "writes", "syncs", "sets a length", "renames", "makes directories"];
 
 #[derive(Default)]
 pub(super) struct State {
@@ -26,6 +29,9 @@ pub(super) struct State {
     /// Changes that began.
     pub(super) changes: u64,
     pub(super) crash_at: Option<(u64, CrashKind)>,
+    /// Operations that began.
+    pub(super) operations: u64,
+    pub(super) fail_at: Option<(Range<u64>, Failure)>,
     /// Direct writes that have not reached the disk.
     under_way: BTreeMap<u64, Write>,
     last_number: u64,
@@ -133,6 +139,51 @@ impl Drawing<'_> {
     fn happens(&mut self, what: &'static str, numbers: [u64; 2]) {
         *self.state.happened.entry(what).or_default() += 1;
         self.turn.note(what, numbers);
+    }
+
+    /// Does something while the faults are those of an operation that is to fail.
+    pub(super) fn failing<T>(&mut self, failure: Option<Failure>, operate: impl FnOnce(&mut Self) -> T) -> T {
+        const ALL: u32 = 1_000_000;
+        let usual = self.state.faults.clone();
+        match failure {
+            None => {}
+            Some(Failure::Full) => self.state.faults.full_at_bytes = Some(0),
+            Some(Failure::Medium) => {
+                let faults = &mut self.state.faults;
+                (faults.read_errors, faults.write_errors, faults.sync_errors, faults.punch_errors) = (ALL, ALL, ALL, ALL);
+            }
+        }
+        let result = operate(self);
+        self.state.faults = usual;
+        result
+    }
+
+    /// An operation by its name: what fails by its number has happened or not, or in part.
+    pub(super) fn perform<T>(
+        &mut self,
+        (what, failure): (&'static str, Option<Failure>),
+        operate: impl FnOnce(&mut Self) -> io::Result<T>,
+    ) -> io::Result<T> {
+        let Some(failure) = failure else { return operate(self) };
+        let told = match failure {
+            Failure::Medium => Errno::IO,
+            // What makes no name and writes nothing needs no room.
+            Failure::Full if !NEED_ROOM.contains(&what) => return operate(self),
+            Failure::Full => Errno::NOSPC,
+        };
+        *self.state.happened.entry(what).or_default() += 1;
+        self.turn.note("an operation is to fail", [0, 0]);
+        let is_transfer = ["writes", "syncs", "syncs a directory", "makes a hole"].contains(&what);
+        // A full disk refuses before it does anything, but for a write of which a part had room.
+        let is_begun =
+            is_transfer && failure == Failure::Medium || what == "writes" || failure == Failure::Medium && self.below(2) == 1;
+        if is_begun {
+            let done = self.failing(Some(failure), operate);
+            if is_transfer {
+                return done;
+            }
+        }
+        Err(told.into())
     }
 
     /// How many bytes of a transfer happen, where one may be short. A direct one is cut between pages.
