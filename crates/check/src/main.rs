@@ -60,7 +60,7 @@ enum Task {
     },
     /// Write a log, an append-only file of Redis or a snapshot in another form. What is read is not changed.
     Convert(convert::Convert),
-    /// Make a manifest that is missing or damaged anew from the segments.
+    /// Make a manifest that is missing or damaged anew from the segments; of one that is whole, say whether what it names is.
     Repair {
         /// The directory of the log.
         directory: PathBuf,

@@ -6,8 +6,9 @@ use almandine_io::files;
 use almandine_oplog::Fault;
 use almandine_oplog::directory::base_path;
 use almandine_oplog::manifest::BaseEntry;
-use almandine_recovery::base::{BaseFault, BaseItem, BaseReader};
+use almandine_recovery::base::{BaseFault, BaseItem, BaseReader, peek};
 use almandine_recovery::load::FileInput;
+use serde_json::Value;
 
 use crate::log::{Log, tell};
 use crate::report::{Outcome, Report};
@@ -21,7 +22,7 @@ pub(crate) fn verify(path: &Path, report: &mut Report) -> Result<Outcome, Fault>
     tell(&extent, report);
     extent.result?;
     if let Some(base) = manifest.base {
-        let keys = (0..base.parts).map(|part| verify_base(&log, base, part)).sum::<Result<u64, Fault>>()?;
+        let keys = (0..base.parts).map(|part| verify_base(&log, base, part, report)).sum::<Result<u64, Fault>>()?;
         report.say("base_keys", keys, format!("base {} with {keys} keys", base.number));
         if extent.end.lsn < base.through {
             let why = format!("base {} needs the log up to LSN {}", base.number, base.through);
@@ -33,13 +34,13 @@ pub(crate) fn verify(path: &Path, report: &mut Report) -> Result<Outcome, Fault>
     Ok(Outcome::Whole)
 }
 
-/// Reads a part of the base, and says how many keys it has.
-fn verify_base(log: &Log, base: BaseEntry, part: u32) -> Result<u64, Fault> {
+/// Reads a part of the base, and returns how many keys it has; says how many are out of reach when it is damaged.
+fn verify_base(log: &Log, base: BaseEntry, part: u32, report: &mut Report) -> Result<u64, Fault> {
     let path = base_path(&log.path, base.number, part);
     if files::identity(&path).is_err() {
         return Err(Fault::Missing { path, why: "the manifest names it as a part of the base".into() });
     }
-    let mut offset = 0;
+    let (mut offset, mut read) = (0, 0);
     let keys = files::open(&path).map_err(BaseFault::from).and_then(|file| {
         let mut reader = BaseReader::open(FileInput::new(file))?;
         let head = reader.head();
@@ -48,12 +49,11 @@ fn verify_base(log: &Log, base: BaseEntry, part: u32) -> Result<u64, Fault> {
         {
             return Err(BaseFault::Another);
         }
-        let mut keys = 0;
         loop {
             let item = reader.read_item().map(|item| item.map(|item| matches!(item, BaseItem::Key { .. })));
             match item {
-                Ok(Some(is_key)) => keys += u64::from(is_key),
-                Ok(None) => return Ok(keys),
+                Ok(Some(is_key)) => read += u64::from(is_key),
+                Ok(None) => return Ok(read),
                 Err(fault) => {
                     offset = reader.offset();
                     return Err(fault);
@@ -61,9 +61,28 @@ fn verify_base(log: &Log, base: BaseEntry, part: u32) -> Result<u64, Fault> {
             }
         }
     });
+    if keys.is_err() {
+        tell_lost(&path, read, report);
+    }
     keys.map_err(|fault| match fault {
         BaseFault::Io(error) => Fault::Io { what: "read", path, error },
         BaseFault::Format(format) => Fault::Unknown { path, offset, what: format!("a base of format {format}") },
         fault => Fault::BaseDamaged { path, offset, why: fault.to_string() },
     })
+}
+
+/// Says how many keys of a damaged base can be read, and how many it had as far as its end says so.
+fn tell_lost(path: &Path, read: u64, report: &mut Report) {
+    report.say("base_keys_read", read, format!("{read} keys of the base are before the damage"));
+    let announced = files::open(path).map_err(BaseFault::from).and_then(|file| peek(&file));
+    let all = announced.map(|(_, _, databases)| databases.all.iter().map(|database| database.keys).sum::<u64>());
+    match all {
+        Ok(all) => {
+            let line = format!("it had about {all}, so that about {} are out of reach", all.saturating_sub(read));
+            report.say("base_keys_announced", all, line);
+        }
+        Err(_) => {
+            report.say("base_keys_announced", Value::Null, "its end is damaged, too, so that it is not known how many it had")
+        }
+    }
 }

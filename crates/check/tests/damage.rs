@@ -64,6 +64,13 @@ impl Log {
         (output.status.code().unwrap(), said["fault"].to_string(), found.join(" "))
     }
 
+    /// The exit code of `repair`, and what it says of the keys of the base.
+    fn repair(&self) -> (i32, [Option<u64>; 2]) {
+        let output = check(&["repair".as_ref(), self.directory().as_path(), "--yes".as_ref()]);
+        let said: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        (output.status.code().unwrap(), ["base_keys_read", "base_keys_announced"].map(|field| said[field].as_u64()))
+    }
+
     /// The exit code of `convert`.
     fn convert(&self) -> i32 {
         let to = self.0.join("converted.rdb");
@@ -151,4 +158,27 @@ fn a_file_that_is_cut_off_is_refused() {
         fs::rename(&kept, &path).unwrap();
     }
     assert_eq!(log.verify(), whole);
+}
+
+/// `repair` mends no base: it says what is out of reach, and changes nothing.
+#[test]
+fn a_damaged_base_is_no_log_that_was_repaired() {
+    let log = Log::new("base");
+    assert_eq!(log.repair(), (0, [None, None]));
+    let (path, bytes) = log.files().into_iter().find(|(path, _)| path.to_string_lossy().contains("/base-")).unwrap();
+    let file = OpenOptions::new().write(true).open(&path).unwrap();
+    let announced: Vec<Option<u64>> = (0..bytes.len())
+        .step_by(if full() { 1 } else { 5 })
+        .map(|at| {
+            file.write_all_at(&[bytes[at] ^ 1 << (at % 8)], at as u64).unwrap();
+            let (code, [read, announced]) = log.repair();
+            assert!([1, 3].contains(&code), "byte {at}: {code}");
+            assert!(read.is_some_and(|read| read <= 4), "byte {at}: {read:?}");
+            assert_eq!(fs::read(&path).unwrap()[at], bytes[at] ^ 1 << (at % 8), "byte {at}: nothing is changed");
+            file.write_all_at(&[bytes[at]], at as u64).unwrap();
+            announced
+        })
+        .collect();
+    assert!(announced.contains(&Some(4)), "most damages leave the end as it is: {announced:?}");
+    assert_eq!(log.repair().0, 0);
 }
