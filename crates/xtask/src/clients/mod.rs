@@ -45,6 +45,7 @@ const PROGRAMS: &[Program] = &[
     Program { name: "python-locks", kind: Kind::Python, quick: true },
     Program { name: "go-locks", kind: Kind::Go, quick: false },
     Program { name: "rueidis", kind: Kind::Go, quick: false },
+    Program { name: "rslock", kind: Kind::Cargo, quick: false },
     Program { name: "arq", kind: Kind::Python, quick: false },
     Program { name: "flask", kind: Kind::Python, quick: false },
     Program { name: "express-session", kind: Kind::Node, quick: false },
