@@ -55,9 +55,8 @@ impl Default for Bytes {
     }
 }
 
-/// One cache line.
+/// As long as a cache line. It is not aligned to one: allocators grow what is in place only where no more than theirs is asked for.
 #[derive(Debug)]
-#[repr(align(64))]
 struct LuaString {
     bytes: Bytes,
     hash: u32,
@@ -69,6 +68,8 @@ struct LuaString {
     /// It was not interned when it was made, whatever its length: its equality is that of its bytes.
     late: bool,
 }
+
+const _: () = assert!(size_of::<LuaString>() <= 64);
 
 impl LuaString {
     fn new(bytes: Bytes, hash: u32, late: bool) -> Self {
