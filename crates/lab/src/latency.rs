@@ -1,10 +1,12 @@
-//! `latency`: the tail at a share of saturation, quiet, while the key space grows, and beside scripts.
+//! `latency`: the tail at a share of saturation, quiet, while the key space grows, beside scripts, and beside other operations.
 //!
 //! Every server is first saturated to learn its throughput, then loaded in open loop at a share of it. The second phase
 //! repeats that while one more connection adds as many new keys as there are, so that every hash index doubles at least once.
+//! Operations beside have connections and a thread of their own: what they wait for, those that are measured do not.
 
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::thread::spawn;
 use std::time::Duration;
 
 use clap::Args;
@@ -24,6 +26,9 @@ use almandine_bench::workload::{Operation, Shape, Workload};
 
 /// Keys per batch of the connection that adds keys: small, so that it does not queue ahead of what is measured.
 const GROW_BATCH: u64 = 16;
+/// The phases beside something else.
+const BESIDE_SCRIPTS: &str = "beside scripts";
+const BESIDE: &str = "beside operations";
 
 /// Options of `latency`.
 #[derive(Debug, Args)]
@@ -54,12 +59,8 @@ pub struct Latency {
     /// Also measure while the number of keys doubles.
     #[arg(long, num_args = 0..=1, default_value_t = true, default_missing_value = "true", action = clap::ArgAction::Set)]
     grow: bool,
-    /// Also measure while this script is called.
-    #[arg(long, value_enum)]
-    beside: Option<ScriptLoad>,
-    /// Calls of it per second.
-    #[arg(long, default_value_t = 2000.0)]
-    beside_rate: f64,
+    #[command(flatten)]
+    beside: BesideOptions,
     /// Sleep between sends instead of polling.
     #[arg(long)]
     no_spin: bool,
@@ -72,6 +73,23 @@ pub struct Latency {
     output: OutputOptions,
 }
 
+/// What goes on beside what is measured.
+#[derive(Debug, Args)]
+struct BesideOptions {
+    /// Also measure while this script is called.
+    #[arg(long, value_enum)]
+    beside: Option<ScriptLoad>,
+    /// Also measure while this operation or mix is sent, over as many connections of its own.
+    #[arg(long, value_name = "OPERATIONS", conflicts_with = "beside")]
+    beside_operations: Option<String>,
+    /// Calls of it per second, or commands.
+    #[arg(long, default_value_t = 2000.0)]
+    beside_rate: f64,
+    /// Commands per batch of these operations.
+    #[arg(long, default_value_t = 1)]
+    beside_pipeline: usize,
+}
+
 impl Latency {
     /// Measures every server.
     pub fn run(mut self) -> Result<ExitCode, String> {
@@ -81,7 +99,12 @@ impl Latency {
         let workload = Arc::new(Workload::new(Operation::mix(&self.operations)?, self.shape.shape()?)?);
         let machine = Machine::inspect();
         println!("{}", machine.line());
-        let phases = [("steady", true), ("growing", self.grow), ("beside scripts", self.beside.is_some())];
+        let phases = [
+            ("steady", true),
+            ("growing", self.grow),
+            (BESIDE_SCRIPTS, self.beside.beside.is_some()),
+            (BESIDE, self.beside.beside_operations.is_some()),
+        ];
         let phases: Vec<&'static str> = phases.into_iter().filter(|(_, is_asked)| *is_asked).map(|(name, _)| name).collect();
         let candidates = self.lab.candidates()?;
         let mut rows: Vec<(String, f64, &str, Vec<Sample>)> = Vec::new();
@@ -182,11 +205,20 @@ impl Latency {
         for phase in phases {
             let mut note = |p: almandine_bench::load::Progress| bar.show(p.share, &format!("{phase}, {:.0} ops/s", p.rate));
             let filling = if *phase == "growing" { Some(self.filling()?) } else { None };
-            let beside = match self.beside {
-                Some(load) if *phase == "beside scripts" => Some(Beside::begin(&subject.target, load, self.beside_rate)?),
+            let beside = match self.beside.beside {
+                Some(load) if *phase == BESIDE_SCRIPTS => Some(Beside::begin(&subject.target, load, self.beside.beside_rate)?),
                 _ => None,
             };
+            let operations = self.beside.beside_operations.as_ref().filter(|_| *phase == BESIDE);
+            let others =
+                operations.map(|mix| self.others(mix, &open)).transpose()?.map(|load| spawn(move || run(&load, &mut |_| ())));
             let measurement = run(&Load { filling, ..open.clone() }, &mut note)?;
+            if let Some(others) = others {
+                let others = others.join().map_err(|_| "the load beside has panicked")??;
+                let of = |quantile| or_dash(others.latency_us(quantile), small);
+                let rate = or_dash(others.throughput(), count);
+                println!("{}: {rate} commands per second beside, p50 {} µs, p99 {} µs", subject.name, of(0.5), of(0.99));
+            }
             if let Some(beside) = beside {
                 let calls = beside.end()?;
                 println!("{}: {:.0} calls of scripts per second beside", subject.name, calls as f64 / self.time);
@@ -195,6 +227,15 @@ impl Latency {
         }
         bar.finish();
         Ok((rate, samples))
+    }
+
+    /// What is sent beside what is measured, for as long. It never spins: on one core with it, it would take turns with it.
+    fn others(&self, mix: &str, measured: &Load) -> Result<Load, String> {
+        let workload = Arc::new(Workload::new(Operation::mix(mix)?, self.shape.shape()?)?);
+        let pace = Pace::Open { rate: self.beside.beside_rate, arrivals: Arrivals::Even, spin: false };
+        let mut cores = measured.cores.clone();
+        cores.reverse();
+        Ok(Load { workload, pace, cores, pipeline: self.beside.beside_pipeline, seed: measured.seed + 1, ..measured.clone() })
     }
 
     /// As many new keys as there are, spread over the phase.

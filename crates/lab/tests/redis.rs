@@ -107,11 +107,19 @@ fn open_load_keeps_its_rate() {
         "-n",
         "1",
         "--no-spin",
+        "--beside-operations",
+        "set",
+        "--beside-rate",
+        "1000",
         "--json",
         &result.to_string_lossy(),
     ]);
     assert!(output.status.success(), "{}", text(&output));
-    for run in json(&result)["runs"].as_array().unwrap() {
+    assert!(text(&output).contains("commands per second beside"), "{}", text(&output));
+    let result = json(&result);
+    let phases: Vec<_> = result["runs"].as_array().unwrap().iter().map(|run| run["phase"].as_str()).collect();
+    assert_eq!(phases, [Some("steady"), Some("growing"), Some("beside operations")]);
+    for run in result["runs"].as_array().unwrap() {
         let rate = run["ops_per_second"].as_f64().unwrap();
         // What a stall beside other tests held up is made up for; a load without a rate takes tens of thousands.
         assert!((1_000.0..8_000.0).contains(&rate), "{run}");
