@@ -89,11 +89,13 @@ impl Copying {
         hash.reverse_bits() >> 1 < self.passed.load(Ordering::Acquire)
     }
 
-    /// Asks the cache for what saving the keys of these hashes looks at.
+    /// Asks the cache for what saving the keys of this hash looks at.
     #[inline]
-    pub(crate) fn prefetch(&self, hashes: impl Iterator<Item = u64>) {
-        if let Some(saved) = self.saved.get() {
-            hashes.filter(|&hash| !self.has_passed(hash)).for_each(|hash| saved.prefetch(hash));
+    pub(crate) fn prefetch(&self, hash: u64) {
+        if let Some(saved) = self.saved.get()
+            && !self.has_passed(hash)
+        {
+            saved.prefetch(hash);
         }
     }
 

@@ -103,31 +103,32 @@ impl Consumers {
     }
 
     /// The number of a unit of work. The buckets of the keys that it has changed are latched exclusively.
+    #[inline]
     pub(crate) fn number(&self, asked: Asked<'_>) -> u64 {
         debug_assert!(self.orders.get().is_some(), "INV-EFFECT-1: there is an order from the first effect on");
         asked.changed.iter().for_each(|_| written::write(SharedLine::Stripe));
         self.orders.get().map_or(0, |orders| orders.order.take(asked))
     }
 
-    /// Asks the cache for what a change of keys with these hashes looks at: the numbers of the units before it, and what was saved.
+    /// Asks the cache for what a change of a key with this hash looks at: the number of the unit before it, and what was saved.
     #[inline]
-    pub(crate) fn prefetch<H: Iterator<Item = u64>>(&self, hashes: impl Fn() -> H) {
+    pub(crate) fn prefetch(&self, hash: u64) {
         let wanted = self.wanted.load(Ordering::Relaxed);
         if wanted & (Consumer::Log as u32 | Consumer::Copy as u32) != 0 {
-            self.prefetch_wanted(wanted, hashes);
+            self.prefetch_wanted(wanted, hash);
         }
     }
 
     #[cold]
     #[inline(never)]
-    fn prefetch_wanted<H: Iterator<Item = u64>>(&self, wanted: u32, hashes: impl Fn() -> H) {
+    fn prefetch_wanted(&self, wanted: u32, hash: u64) {
         if wanted & Consumer::Log as u32 != 0
             && let Some(orders) = self.orders.get()
         {
-            hashes().for_each(|hash| orders.order.prefetch(hash));
+            orders.order.prefetch(hash);
         }
         if wanted & Consumer::Copy as u32 != 0 {
-            self.copying.prefetch(hashes());
+            self.copying.prefetch(hash);
         }
     }
 

@@ -120,6 +120,8 @@ impl Ahead<'_> {
     /// [`Key`].
     #[inline]
     pub fn expect(&mut self, hash: u64) -> GlanceId {
+        // Not with the records: while many lines are under way, the processor asks for no further ones.
+        self.session.store.consumers.prefetch(hash);
         self.session.local.glances.expect(&self.session.store.index, hash)
     }
 
@@ -139,7 +141,6 @@ impl Ahead<'_> {
             "INV-FREE-1: an address is used in the epoch in which it was read"
         );
         self.session.local.glances.look(&self.session.store.index, &self.session.store.log, self.session.local.head);
-        self.session.store.consumers.prefetch(|| self.session.local.glances.hashes());
     }
 
     /// Asks the cache once more for the bucket and the record of the key behind an expected one.

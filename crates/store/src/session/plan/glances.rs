@@ -39,11 +39,6 @@ impl Glances {
         self.list.get(id.index().wrapping_add(1))
     }
 
-    /// The hashes of all keys.
-    pub(in crate::session) fn hashes(&self) -> impl Iterator<Item = u64> {
-        self.list.iter().map(|glance| glance.hash)
-    }
-
     /// Forgets all keys.
     #[inline]
     pub(in crate::session) fn clear(&mut self) {
