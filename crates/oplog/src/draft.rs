@@ -5,7 +5,7 @@
 //! unit has its number. A unit that outgrows the room of the ring, or meets its end, is taken out again and goes on in memory;
 //! where it is published then, [`Rings::announce`] says.
 
-use crate::entry::LogEntry;
+use crate::entry::{LogEntry, PlainSet, Short};
 use crate::ring::{Place, Ring};
 use crate::rings::{Rings, UnitPlace};
 use crate::unit::UnitHead;
@@ -16,9 +16,13 @@ const BYTES_KEPT: usize = 64 * 1024;
 /// See the module.
 #[derive(Debug, Default)]
 pub struct Draft {
-    /// Where the next entry goes in the ring.
+    /// Where the next entry goes in the ring. Between units it is where the next one begins, as far as room was seen there: no
+    /// other thread writes to the ring.
     place: Place,
     count: u32,
+    /// What the last plain entry belongs to, and as an entry has it.
+    contents: u64,
+    contents_bytes: Option<Short>,
     /// The entries are in memory.
     is_beside: bool,
     beside: Vec<u8>,
@@ -37,7 +41,7 @@ impl Draft {
         let ring = rings.ring(thread);
         if self.count == 0 {
             self.is_beside = ring.is_none();
-            self.place = ring.map_or_else(Place::default, |ring| ring.place());
+            self.place = ring.map_or_else(Place::default, Ring::place);
         }
         self.count += 1;
         if let Some(ring) = ring
@@ -47,6 +51,22 @@ impl Draft {
             return;
         }
         self.push_beside(ring, entry);
+    }
+
+    /// Appends an entry that few instructions suffice for. False, and nothing is appended: it is to be [pushed](Self::push).
+    #[inline(always)]
+    pub fn push_plain(&mut self, rings: &Rings, thread: usize, set: PlainSet<'_>) -> bool {
+        let Some(ring) = rings.ring(thread).filter(|_| !self.is_beside) else { return false };
+        if self.contents != set.contents {
+            (self.contents, self.contents_bytes) = (set.contents, Short::of(set.contents));
+        }
+        let Some(contents) = self.contents_bytes else { return false };
+        if self.count == 0 {
+            self.place.restart();
+        }
+        let is_appended = ring.append_plain(&mut self.place, set, contents);
+        self.count += u32::from(is_appended);
+        is_appended
     }
 
     /// Appends one that finds no room in the ring.
@@ -78,13 +98,14 @@ impl Draft {
     /// Publishes the unit, which was [announced](Self::announce) and has this number. What it has changed is still latched, and the
     /// memory epoch was not left since it took the number.
     #[inline]
-    pub fn publish(&self, rings: &Rings, thread: usize, number: u64, announced: UnitPlace) {
+    pub fn publish(&mut self, rings: &Rings, thread: usize, number: u64, announced: UnitPlace) {
         debug_assert_ne!(self.count, 0, "INV-ORDER-1: what has no entry is no unit");
         match rings.ring(thread) {
-            Some(ring) if !self.is_beside => ring.publish_at(&self.place, number, self.count),
+            Some(ring) if !self.is_beside => ring.publish_at(&mut self.place, number, self.count),
             _ => {
                 let head = UnitHead { number, bytes: self.beside.len() as u32, entries: self.count };
                 rings.publish(thread, head, &self.beside, announced);
+                self.place = Place::default();
             }
         }
     }
@@ -126,6 +147,16 @@ mod tests {
         LogEntry { contents: 1 << (value.len() % 30), key, operation }
     }
 
+    /// Appends an entry as a store does.
+    fn append(draft: &mut Draft, rings: &Rings, entry: &LogEntry<'_>) {
+        let LogEntry { contents, key, operation } = *entry;
+        let Operation::Set { kind, value: LogValue::Bytes(value), attributes, made } = operation else { unreachable!() };
+        let set = PlainSet { contents, key, kind, edited: attributes.edited, made, value };
+        if attributes.expiry_ms.is_some() || !draft.push_plain(rings, 0, set) {
+            draft.push(rings, 0, entry);
+        }
+    }
+
     fn taken(source: &mut impl UnitSource) -> Vec<(u64, Vec<u8>)> {
         let (mut units, mut all) = (Vec::new(), Vec::new());
         source.raise_epoch();
@@ -145,20 +176,25 @@ mod tests {
     fn entries_in_a_ring_are_those_that_are_encoded_by_themselves_at_every_place_and_length() {
         let (rings, order) = rings();
         let (mut source, mut draft) = (rings.source(), Draft::default());
-        let text: Vec<u8> = (0..200).map(|at| (at * 37 + 11) as u8).collect();
-        for round in 0..600usize {
-            let mut expected = Vec::new();
-            for count in 0..1 + round % 4 {
-                let entry = entry(&text[..(round + count) % 41], &text[count..count + round * 7 % 150]);
-                entry.encode(&mut expected);
-                draft.push(&rings, 0, &entry);
+        let text: Vec<u8> = (0..400).map(|at| (at * 37 + 11) as u8).collect();
+        for round in 0..900usize {
+            let (mut expected, number) = (Vec::new(), (order.epoch() << EPOCH_SHIFT) + 1);
+            // Of some units, none is taken before there are several.
+            for number in number..=number + round as u64 % 3 {
+                let mut entries = Vec::new();
+                for count in 0..1 + round % 4 {
+                    let entry = entry(&text[..(round + count) % 133], &text[count..count + round * 7 % 150]);
+                    entry.encode(&mut entries);
+                    append(&mut draft, &rings, &entry);
+                }
+                assert_eq!(draft.count() as usize, 1 + round % 4);
+                let place = draft.announce(&rings, 0);
+                assert_eq!(place, UnitPlace::InRing);
+                draft.publish(&rings, 0, number, place);
+                draft.clear();
+                expected.push((number, entries));
             }
-            assert_eq!(draft.count() as usize, 1 + round % 4);
-            assert_eq!(draft.announce(&rings, 0), UnitPlace::InRing);
-            let number = (order.epoch() << EPOCH_SHIFT) + 1;
-            draft.publish(&rings, 0, number, UnitPlace::InRing);
-            draft.clear();
-            assert_eq!(taken(&mut source), [(number, expected)], "round {round}");
+            assert_eq!(taken(&mut source), expected, "round {round}");
         }
     }
 
@@ -171,16 +207,19 @@ mod tests {
         draft.push(&rings, 0, &entry(b"given up", &text));
         draft.clear();
         assert_eq!((draft.count(), source.pending_bytes()), (0, 0));
-        let mut expected = Vec::new();
-        for at in 0..5 {
-            let entry = entry(b"key", &text[at..]);
-            entry.encode(&mut expected);
-            draft.push(&rings, 0, &entry);
+        // The unit behind it has its place in the ring again.
+        for (entries, place) in [(5, UnitPlace::Beside), (1, UnitPlace::InRing), (6, UnitPlace::Beside)] {
+            let mut expected = Vec::new();
+            for at in 0..entries {
+                let entry = entry(b"key", &text[at..]);
+                entry.encode(&mut expected);
+                append(&mut draft, &rings, &entry);
+            }
+            assert_eq!(draft.announce(&rings, 0), place);
+            let number = (order.epoch() << EPOCH_SHIFT) + 1;
+            draft.publish(&rings, 0, number, place);
+            draft.clear();
+            assert_eq!(taken(&mut source), [(number, expected)]);
         }
-        assert_eq!(draft.announce(&rings, 0), UnitPlace::Beside);
-        let number = (order.epoch() << EPOCH_SHIFT) + 1;
-        draft.publish(&rings, 0, number, UnitPlace::Beside);
-        draft.clear();
-        assert_eq!(taken(&mut source), [(number, expected)]);
     }
 }

@@ -160,19 +160,14 @@ impl LogEntry<'_> {
         };
         let mut head = Few { out, bytes: 0, len: 0 };
         if let Operation::Set { kind, value: LogValue::Bytes(value), attributes, .. } = self.operation
-            && let Some((contents, contents_len)) = short(self.contents)
-            && let Some((value_len, value_len_len)) = short(value.len() as u64)
-            && self.key.len() < 0x80
+            && let Some(contents) = Short::of(self.contents)
             && attributes.is_plain()
         {
-            // What nearly all entries are, in two steps.
-            let before_key = u64::from(operation | flags << 4) | contents << 8 | (self.key.len() as u64) << (8 + 8 * contents_len);
-            let before_value = u64::from(kind) | u64::from(attributes.flags()) << 8 | value_len << 16;
-            head.out.few(before_key, 2 + contents_len);
-            head.out.many(self.key);
-            head.out.few(before_value, 2 + value_len_len);
-            head.out.many(value);
-            return;
+            let made = flags & 1 != 0;
+            let set = PlainSet { contents: self.contents, key: self.key, kind, edited: attributes.edited, made, value };
+            if set.encode(contents, head.out) {
+                return;
+            }
         }
         head.push(operation | flags << 4);
         head.number(self.contents);
@@ -199,6 +194,47 @@ impl LogEntry<'_> {
             Operation::Remove(_) | Operation::Lost => {}
         }
         head.flush();
+    }
+}
+
+/// What nearly all entries are: a key has a value that lies in its record, and what goes with it are flags.
+#[derive(Clone, Copy, Debug)]
+pub struct PlainSet<'e> {
+    /// What the key belongs to.
+    pub contents: u64,
+    /// The key.
+    pub key: &'e [u8],
+    /// The type of the value.
+    pub kind: u8,
+    /// Whether the value was built or changed in part.
+    pub edited: bool,
+    /// Whether there was no such key.
+    pub made: bool,
+    /// The value.
+    pub value: &'e [u8],
+}
+
+impl PlainSet<'_> {
+    /// Bytes that its encoding does not exceed.
+    #[inline(always)]
+    pub(crate) fn bytes_max(&self) -> usize {
+        NUMBERS_BYTES_MAX + self.key.len() + self.value.len()
+    }
+
+    /// Appends the entry to `out`, put together in registers. False, and nothing is appended: its key or value is long.
+    #[inline(always)]
+    pub(crate) fn encode(&self, contents: Short, out: &mut impl Sink) -> bool {
+        let Some(len) = Short::of(self.value.len() as u64) else { return false };
+        if self.key.len() >= 0x80 {
+            return false;
+        }
+        let first = u64::from(SET | u8::from(self.made) << 4);
+        let flags = u64::from(self.edited) << 2;
+        out.few(first | contents.bytes << 8 | (self.key.len() as u64) << (8 + 8 * contents.len), 2 + contents.len);
+        out.many(self.key);
+        out.few(u64::from(self.kind) | flags << 8 | len.bytes << 16, 2 + len.len);
+        out.many(self.value);
+        true
     }
 }
 
@@ -322,13 +358,25 @@ impl Sink for Vec<u8> {
 /// length of the value.
 const NUMBERS_BYTES_MAX: usize = 3 + 5 * VARINT_BYTES_MAX;
 
-/// A number of up to 28 bits as a varint, and its length.
-#[inline(always)]
-fn short(number: u64) -> Option<(u64, usize)> {
-    let len = (70 - (number | 1).leading_zeros() as usize) / 7;
-    let spread = number & 0x7F | number << 1 & 0x7F00 | number << 2 & 0x7F_0000 | number << 3 & 0x7F00_0000;
-    let more = 0x0080_8080 & ((1 << (8 * (len.min(4) - 1))) - 1);
-    (number < 1 << 28).then_some((spread | more, len))
+/// A number of up to 28 bits as a varint.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Short {
+    bytes: u64,
+    len: usize,
+}
+
+impl Short {
+    #[inline(always)]
+    pub(crate) fn of(number: u64) -> Option<Self> {
+        if number < 0x80 { Some(Self { bytes: number, len: 1 }) } else { Self::of_more(number) }
+    }
+
+    fn of_more(number: u64) -> Option<Self> {
+        let len = (70 - (number | 1).leading_zeros() as usize) / 7;
+        let spread = number & 0x7F | number << 1 & 0x7F00 | number << 2 & 0x7F_0000 | number << 3 & 0x7F00_0000;
+        let more = 0x0080_8080 & ((1 << (8 * (len.min(4) - 1))) - 1);
+        (number < 1 << 28).then_some(Self { bytes: spread | more, len })
+    }
 }
 
 /// Few bytes that are put together in a register.
@@ -476,7 +524,7 @@ mod tests {
                 few.number(number);
                 few.flush();
                 assert_eq!(Bytes(&out).number(), Some(number));
-                let brief = short(number).map(|(bytes, len)| bytes.to_le_bytes()[..len].to_vec());
+                let brief = Short::of(number).map(|Short { bytes, len }| bytes.to_le_bytes()[..len].to_vec());
                 assert_eq!(brief, (number < 1 << 28).then_some(out), "{number}");
             }
         }

@@ -45,7 +45,7 @@ pub struct Asked<'u> {
 
 /// Where units of work take their numbers.
 pub struct Order {
-    stripes: Box<[AtomicU64]>,
+    stripes: Box<[AtomicU64; STRIPES]>,
     /// The greatest number of the units that changed what databases consist of.
     databases: AtomicU64,
     /// Read by every unit, written some times a second.
@@ -54,8 +54,9 @@ pub struct Order {
 
 impl Default for Order {
     fn default() -> Self {
+        let stripes: Box<[AtomicU64]> = (0..STRIPES).map(|_| AtomicU64::new(0)).collect();
         Self {
-            stripes: (0..STRIPES).map(|_| AtomicU64::new(0)).collect(),
+            stripes: stripes.try_into().unwrap_or_else(|_| unreachable!("there are as many stripes as are made")),
             databases: AtomicU64::new(0),
             epoch: CachePadded::new(AtomicU64::new(1)),
         }
@@ -70,20 +71,25 @@ impl Order {
     pub fn take(&self, asked: Asked<'_>) -> u64 {
         match *asked.changed {
             // What nearly all units are.
-            [hash] if asked.used.is_empty() && !asked.databases => {
-                self.take_of(Asked { changed: &[hash], used: &[], databases: false, ..asked })
-            }
-            _ => self.take_any(asked),
+            [hash] if asked.used.is_empty() && !asked.databases => self.take_of_one(hash, asked.after),
+            _ => self.take_of_all(asked),
         }
     }
 
-    #[inline(never)]
-    fn take_any(&self, asked: Asked<'_>) -> u64 {
-        self.take_of(asked)
+    #[inline(always)]
+    fn take_of_one(&self, hash: u64, after: u64) -> u64 {
+        let stripe = self.stripe(hash);
+        let last = step!(AskStripes, stripe.load(Ordering::Acquire), else 0);
+        let number = self.behind(after.max(self.databases.load(Ordering::Acquire)).max(last));
+        // The number is greater than the last one, so this is a maximum, unless a neighbour has come between.
+        if stripe.compare_exchange(last, number, Ordering::AcqRel, Ordering::Relaxed).is_err() {
+            stripe.fetch_max(number, Ordering::AcqRel);
+        }
+        number
     }
 
-    #[inline(always)]
-    fn take_of(&self, asked: Asked<'_>) -> u64 {
+    #[inline(never)]
+    fn take_of_all(&self, asked: Asked<'_>) -> u64 {
         let mut greatest = asked.after.max(self.databases.load(Ordering::Acquire));
         step!(AskStripes, {
             for hash in asked.changed.iter().chain(asked.used) {

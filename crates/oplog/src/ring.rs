@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use almandine_io::mapping::{SharedMapping, WORD, prefetch_for_write};
 
-use crate::entry::{LogEntry, Sink};
+use crate::entry::{LogEntry, PlainSet, Short, Sink};
 use crate::unit::{HEAD_BYTES, UnitHead, epoch_of};
 
 /// "ALMARING".
@@ -208,7 +208,7 @@ impl Ring {
         put(behind, first);
         put(before, rest);
         all[PUBLISHED].store(position + words as u64, Ordering::Release);
-        self.prefetch(all, position, words);
+        self.prefetch(all, position, position + words as u64);
     }
 
     /// Where the entries of the next unit go. For the thread that writes, as long as it publishes no other unit.
@@ -247,6 +247,20 @@ impl Ring {
         true
     }
 
+    /// As [`Ring::append`]; false, and nothing is written, also where the entry is not so plain.
+    #[inline(always)]
+    pub(crate) fn append_plain(&self, place: &mut Place, set: PlainSet<'_>, contents: Short) -> bool {
+        if set.bytes_max() > place.room.saturating_sub(place.len) {
+            return false;
+        }
+        let begin = self.entries_at(place);
+        let mut out = Unpublished(begin.wrapping_add(place.len));
+        let is_plain = set.encode(contents, &mut out);
+        place.len = out.0 as usize - begin as usize;
+        debug_assert!(place.len <= place.room, "INV-ORDER-1: an entry is no longer than it says");
+        is_plain
+    }
+
     /// Appends to `out` what is written to a place.
     #[cold]
     pub(crate) fn take_out(&self, place: &Place, out: &mut Vec<u8>) {
@@ -254,9 +268,10 @@ impl Ring {
         out.extend_from_slice(unsafe { std::slice::from_raw_parts(self.entries_at(place), place.len) });
     }
 
-    /// Publishes the unit whose entries are written to a place. For the thread that writes.
+    /// Publishes the unit whose entries are written to a place, which is where the next one goes from then on. For the thread that
+    /// writes.
     #[inline(always)]
-    pub(crate) fn publish_at(&self, place: &Place, number: u64, entries: u32) {
+    pub(crate) fn publish_at(&self, place: &mut Place, number: u64, entries: u32) {
         let all = self.mapping.words();
         let (position, begin) = (place.position as usize & (self.words - 1), self.entries_at(place));
         let words = HEAD_WORDS + place.len.div_ceil(WORD);
@@ -267,21 +282,21 @@ impl Ring {
         let head = &all[BODY + position..][..HEAD_WORDS];
         head[0].store(number, Ordering::Relaxed);
         head[1].store(place.len as u64 | u64::from(entries) << 32, Ordering::Relaxed);
-        all[PUBLISHED].store(place.position + words as u64, Ordering::Release);
-        self.prefetch(all, place.position, words);
+        let end = place.position + words as u64;
+        all[PUBLISHED].store(end, Ordering::Release);
+        self.prefetch(all, place.position, end);
+        *place = Place { position: end, len: 0, room: place.room.saturating_sub(words * WORD) };
     }
 
     /// Asks the cache for places that units behind this one will have: what is written to a line that is not there holds up each
     /// latch that is taken meanwhile.
     #[inline]
-    fn prefetch(&self, all: &[AtomicU64], position: u64, words: usize) {
+    fn prefetch(&self, all: &[AtomicU64], position: u64, end: u64) {
         let body = &all[BODY..][..self.words];
-        let line = |position: usize| (position + AHEAD_WORDS) / LINE_WORDS;
-        let end = line(position as usize + words);
-        let mut next = line(position as usize).max(end - AHEAD_WORDS / LINE_WORDS);
-        while next < end {
-            prefetch_for_write(&body[(next * LINE_WORDS) & (body.len() - 1)]);
-            next += 1;
+        let (mut next, end) = (position as usize + AHEAD_WORDS, end as usize + AHEAD_WORDS);
+        while next < end.min(position as usize + 2 * AHEAD_WORDS) {
+            prefetch_for_write(&body[next & (body.len() - 1)]);
+            next += LINE_WORDS;
         }
     }
 
@@ -357,16 +372,16 @@ impl Ring {
     /// Copies a unit, with what fills its last word: the next one is put over that. The head in a file is as it is here.
     #[inline(always)]
     fn copy(&self, all: &[AtomicU64], position: u64, out: &mut [u8]) {
-        let (behind, before) = self.places(all, position, out.len() / WORD);
-        let (first, rest) = out.split_at_mut(size_of_val(behind));
-        for (out, words) in [(first, behind), (rest, before)] {
-            debug_assert_eq!(out.len(), size_of_val(words), "INV-ORDER-1: a unit is whole words");
-            // SAFETY: both have this many bytes. The words are published and not released: no thread writes them.
-            unsafe { std::ptr::copy_nonoverlapping(words.as_ptr().cast(), out.as_mut_ptr(), out.len()) };
-            if before.is_empty() {
-                break;
-            }
+        let (body, words) = (&all[BODY..][..self.words], out.len() / WORD);
+        let start = position as usize & (body.len() - 1);
+        if let Some(words) = body.get(start..start + words) {
+            return copy_out(words, out);
         }
+        // Around the end.
+        let (behind, before) = self.places(all, position, words);
+        let (first, rest) = out.split_at_mut(size_of_val(behind));
+        copy_out(behind, first);
+        copy_out(before, rest);
     }
 
     /// All units up to this commit epoch are in the files.
@@ -393,6 +408,14 @@ pub(crate) struct Place {
     /// Bytes of entries that are written there, and that may be.
     len: usize,
     room: usize,
+}
+
+impl Place {
+    /// Nothing is written there.
+    #[inline(always)]
+    pub(crate) fn restart(&mut self) {
+        self.len = 0;
+    }
 }
 
 /// Bytes of a ring behind what is published, from an address on. There is room for what is put there, and for a word more.
@@ -449,6 +472,14 @@ impl std::ops::Deref for Filled {
     fn deref(&self) -> &[u8] {
         &self.bytes[..self.len]
     }
+}
+
+/// Copies words that are published and not released.
+#[inline(always)]
+fn copy_out(words: &[AtomicU64], out: &mut [u8]) {
+    assert_eq!(out.len(), size_of_val(words), "INV-ORDER-1: a unit is whole words");
+    // SAFETY: both have this many bytes, and no thread writes these words.
+    unsafe { std::ptr::copy_nonoverlapping(words.as_ptr().cast(), out.as_mut_ptr(), out.len()) };
 }
 
 /// Stores bytes as words, the last one filled with zeroes.

@@ -224,8 +224,16 @@ impl Changes {
     }
 
     /// Says that a unit of work has ended, which has this number.
+    #[inline]
     pub(crate) fn end_unit(&mut self, number: u64) {
         debug_assert!(self.ended <= self.notes.len(), "INV-ORDER-1: what is noted belongs to one unit");
+        if self.ended != self.notes.len() {
+            self.number_notes(number);
+        }
+    }
+
+    #[inline(never)]
+    fn number_notes(&mut self, number: u64) {
         let of_unit = self.notes.get_mut(self.ended..).unwrap_or_default();
         for note in of_unit.iter_mut().filter(|note| note.effect.is_some()) {
             debug_assert_eq!(note.sequence, 0, "INV-EFFECT-1: an effect gets its place in the order once");

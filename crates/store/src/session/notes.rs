@@ -11,12 +11,12 @@ use crate::namespace::NO_NAMESPACE;
 use crate::record::key::{GlanceId, Key};
 use crate::record::put::Put;
 use crate::record::{Header, Kind, Record};
-use crate::session::open_unit::LogOf;
+use crate::session::open_unit::{LogOf, OpenUnit};
 use crate::session::thread_state::ThreadState;
 use crate::shared::Shared;
 use crate::shared::consumers::Consumer;
 use almandine_base::step;
-use almandine_oplog::{Attributes, LogEntry, LogValue, Operation};
+use almandine_oplog::{Attributes, LogEntry, LogValue, Operation, PlainSet};
 
 /// Consumers for which changes are noted.
 const NOTED: u32 = Consumer::Keys as u32 | Consumer::Effects as u32;
@@ -198,11 +198,12 @@ impl Shared {
         let bytes = bytes.or_else(|| view.bytes()).unwrap_or_default();
         let unit = &mut local.notes.unit;
         unit.note(key.hash);
-        if let Some(rings) = self.consumers.log() {
-            let attributes = Attributes { expiry_ms: view.expiry_ms(), etag: view.etag(), edited: view.is_edited() };
-            let operation = Operation::Set { kind: view.kind() as u8, value: LogValue::Bytes(bytes), attributes, made };
-            let entry = LogEntry { contents: self.consumers.generation(key.namespace), key: key.bytes, operation };
-            unit.append_entry(LogOf { rings, thread: local.thread }, &entry);
+        let Some(rings) = self.consumers.log() else { return };
+        let (log, contents) = (LogOf { rings, thread: local.thread }, self.consumers.generation(key.namespace));
+        let (kind, edited) = (view.kind() as u8, view.is_edited());
+        let is_plain = !header.has(Header::EXPIRY | Header::ETAG);
+        if !(is_plain && unit.append_plain(log, PlainSet { contents, key: key.bytes, kind, edited, made, value: bytes })) {
+            log_value(unit, log, contents, key.bytes, (&view, bytes, made));
         }
     }
 
@@ -322,6 +323,15 @@ impl Shared {
             self.push(local, wanted, &key, Some(reason), Effect::Remove);
         }
     }
+}
+
+/// Appends that a key has a value, with all that may go with it.
+#[cold]
+#[inline(never)]
+fn log_value(unit: &mut OpenUnit, log: LogOf<'_>, contents: u64, key: &[u8], (view, bytes, made): (&View<'_>, &[u8], bool)) {
+    let attributes = Attributes { expiry_ms: view.expiry_ms(), etag: view.etag(), edited: view.is_edited() };
+    let operation = Operation::Set { kind: view.kind() as u8, value: LogValue::Bytes(bytes), attributes, made };
+    unit.append_entry(log, &LogEntry { contents, key, operation });
 }
 
 impl Shared {

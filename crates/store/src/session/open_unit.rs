@@ -6,7 +6,7 @@
 use crate::changes::{Body, Effect, RemovalReason};
 use crate::record::put::Put;
 use almandine_base::object::{ImageCursor, Object};
-use almandine_oplog::{Attributes, Draft, LogEntry, LogValue, Operation, Reason, Rings};
+use almandine_oplog::{Attributes, Draft, LogEntry, LogValue, Operation, PlainSet, Reason, Rings};
 
 /// Bytes of an image for which a session keeps its memory.
 const BYTES_KEPT: usize = 64 * 1024;
@@ -113,11 +113,17 @@ impl OpenUnit {
         self.draft.push_any(log.rings, log.thread, &entry);
     }
 
-    /// Appends an entry of the usual kind.
-    #[inline(always)]
+    /// Appends an entry.
     pub(in crate::session) fn append_entry(&mut self, LogOf { rings, thread }: LogOf<'_>, entry: &LogEntry<'_>) {
         debug_assert!(self.is_open, "INV-ORDER-1: what is logged belongs to a unit");
         self.draft.push(rings, thread, entry);
+    }
+
+    /// Appends an entry of the usual kind; false: it is none, and nothing is appended.
+    #[inline(always)]
+    pub(in crate::session) fn append_plain(&mut self, LogOf { rings, thread }: LogOf<'_>, set: PlainSet<'_>) -> bool {
+        debug_assert!(self.is_open, "INV-ORDER-1: what is logged belongs to a unit");
+        self.draft.push_plain(rings, thread, set)
     }
 
     /// It has ended.

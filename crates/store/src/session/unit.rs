@@ -69,7 +69,7 @@ impl Shared {
             self.consumers.begin_epoch();
         }
         let unit = &mut local.notes.unit;
-        let used = local.held.keys(0, usize::MAX);
+        let used = local.held.hashes();
         let asked = Asked { changed: &unit.changed, used, after: unit.last, databases: unit.databases };
         let log = self.consumers.log().filter(|_| unit.draft.count() != 0);
         let place = log.map(|rings| (rings, unit.draft.announce(rings, local.thread)));

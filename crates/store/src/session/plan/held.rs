@@ -264,6 +264,12 @@ impl Held {
         &self.hashes[start..(start + count).min(self.hashes.len())]
     }
 
+    /// The hashes of all keys, in the command's order.
+    #[inline]
+    pub(in crate::session) fn hashes(&self) -> &[u64] {
+        &self.hashes
+    }
+
     /// Whether the bucket `number`, where `hash` belongs, is latched. With the key's position when it is the one that was expected.
     #[inline]
     pub(in crate::session) fn holds(&self, hash: u64, number: u64) -> (bool, Option<usize>) {
