@@ -97,6 +97,10 @@ fn set(call: &mut AdminCall<'_>) -> Outcome {
     if call.context.instance.persistence.is_loading() && pairs.iter().any(|(name, _)| names_files(name)) {
         return Err(CommandError::Loading.into());
     }
+    // A log begins and ends between units of work, and a transaction is one.
+    if !call.reply.out.may_stream() && pairs.iter().any(|(name, value)| turns_log(call, name, value)) {
+        return Err(errors::server::LOG_IN_TRANSACTION.into());
+    }
     let local = is_local(&call.client.shared);
     let mut outcome = Ok(());
     outside_epoch(call, |instance| {
@@ -110,6 +114,12 @@ fn set(call: &mut AdminCall<'_>) -> Outcome {
     tracing::info!("CONFIG SET {} by {}", shown(&call.context.instance.config.snapshot(), &pairs), caller(call));
     call.reply.ok();
     Ok(())
+}
+
+/// Whether a parameter would turn the log on or off.
+fn turns_log(call: &AdminCall<'_>, name: &[u8], value: &[u8]) -> bool {
+    let is_on = if call.context.settings().persistence.append_only { b"yes".as_slice() } else { b"no" };
+    name.eq_ignore_ascii_case(b"appendonly") && !value.eq_ignore_ascii_case(is_on)
 }
 
 /// The parameters as they are now, for the log: secrets without their values.

@@ -78,7 +78,9 @@ fn bgsave(call: &mut AdminCall<'_>) -> Outcome {
         return Err(errors::server::REWRITE_ACTIVE.into());
     }
     saves.begin(call.context.instance.keyspace.keys()).map_err(|_| errors::server::SAVE_RUNS)?;
-    call.reply.simple(if rewrites { "Background saving scheduled" } else { "Background saving started" });
+    // It begins behind the transaction.
+    let waits = rewrites || !call.reply.out.may_stream();
+    call.reply.simple(if waits { "Background saving scheduled" } else { "Background saving started" });
     Ok(())
 }
 
@@ -98,8 +100,9 @@ fn bgrewriteaof(call: &mut AdminCall<'_>) -> Outcome {
     let persistence = &call.context.instance.persistence;
     let begun = persistence.rewrites.ask(persistence.saves.figures().in_background);
     call.reply.simple(match begun.map_err(|_| errors::server::REWRITE_RUNS)? {
-        RewriteBegun::Started => "Background append only file rewriting started",
-        RewriteBegun::Scheduled => "Background append only file rewriting scheduled",
+        // It begins behind the transaction.
+        RewriteBegun::Started if call.reply.out.may_stream() => "Background append only file rewriting started",
+        RewriteBegun::Started | RewriteBegun::Scheduled => "Background append only file rewriting scheduled",
     });
     Ok(())
 }

@@ -115,6 +115,23 @@ fn a_log_counts_from_its_first_base_on() {
 }
 
 /// Units of work are in the log whole: clients write transactions all the time, and the first base is made beside them.
+/// A transaction is a unit of work, and the log begins between units: the server would wait for itself.
+#[test]
+fn a_transaction_does_not_turn_the_log_on_and_what_it_asks_to_be_written_is_scheduled() {
+    let server = start(&["--save", ""]);
+    let mut client = server.client();
+    let transaction =
+        ["MULTI", "SET key 1", "CONFIG SET appendonly no", "CONFIG SET appendonly yes", "BGREWRITEAOF", "BGSAVE SCHEDULE", "EXEC"];
+    let replies: Vec<Value> = transaction.iter().map(|line| client.line(line)).collect();
+    let Some(Value::Array(replies)) = replies.last() else { panic!("{replies:?}") };
+    assert_eq!(replies[..2], [Value::ok(), Value::ok()]);
+    assert!(replies[2].to_string().contains("within a transaction"), "{replies:?}");
+    assert_eq!(replies[3], Value::Simple(b"Background append only file rewriting scheduled".to_vec()));
+    assert_eq!(replies[4], Value::Simple(b"Background saving scheduled".to_vec()));
+    set(&mut client, "appendonly yes");
+    await_base(&mut client);
+}
+
 #[test]
 fn transactions_are_whole_in_a_log_that_begins_beside_them() {
     let mut server = start(&["--save", "", "--workers", "2"]);

@@ -50,6 +50,11 @@ pub const COMMAND_LOG_TYPE: CommandError =
 pub const NO_SHUTDOWN: CommandError = CommandError::Fixed(&"ERR No shutdown in progress.");
 /// SHUTDOWN SAVE that could not save.
 pub const SHUTDOWN_FAILED: CommandError = CommandError::Fixed(&"ERR Errors trying to SHUTDOWN. Check logs.");
+/// CONFIG SET appendonly within EXEC.
+pub const LOG_IN_TRANSACTION: CommandError = CommandError::Fixed(
+    &"ERR CONFIG SET failed (possibly related to argument 'appendonly') - The log is not turned on or off within a transaction. \
+      Send it outside of MULTI.",
+);
 /// SAVE and BGSAVE while a snapshot is written in the background.
 pub const SAVE_RUNS: CommandError = CommandError::Fixed(&"ERR Background save already in progress");
 /// BGSAVE while the log is rewritten.

@@ -5,10 +5,11 @@
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use almandine_config::{SetError, Settings};
 use almandine_instance::Instance;
-use almandine_io::{entropy, files, mapping};
+use almandine_io::{clock, entropy, files, mapping, thread};
 use almandine_oplog::append::{Appender, LogOptions};
 use almandine_oplog::directory::{Directory, read_manifest};
 use almandine_oplog::manifest::{Manifest, RingsEntry};
@@ -19,6 +20,10 @@ use super::recover::session;
 use super::running::{LogSlot, RunningLog, Written};
 use super::{check, mode, rings};
 use crate::redis_files;
+
+/// How long a rewriting that is given up may take to end, and between two looks at it.
+const GIVE_UP_NS: u64 = 5_000_000_000;
+const GIVE_UP_REST: Duration = Duration::from_millis(5);
 
 /// Makes effective what the settings say of the log.
 ///
@@ -44,6 +49,7 @@ fn on(instance: &Arc<Instance>, log: &LogSlot, settings: &Settings, directory: &
     check(settings).map_err(io::Error::other)?;
     let base = files::canonical(if directory.as_os_str().is_empty() { Path::new(".") } else { directory })?;
     let path = base.join(&settings.persistence.log_directory);
+    give_up_redis_file(instance);
     let directory = Directory::take(&path).map_err(io::Error::other)?;
     if !redis_files::Own::read(&path)?.map_or(Ok(false), |own| own.has_all(&path))? {
         redis_files::check(&path)?;
@@ -83,6 +89,22 @@ fn on(instance: &Arc<Instance>, log: &LogSlot, settings: &Settings, directory: &
         rings::remove_all(&before.prefix, there.id);
     }
     Ok(())
+}
+
+/// What writes an append-only file of Redis has the directory. As in Redis, turning the log on ends it.
+fn give_up_redis_file(instance: &Instance) {
+    let rewrites = &instance.persistence.rewrites;
+    if !rewrites.is_running() {
+        return;
+    }
+    tracing::info!(
+        "AOF was enabled but there is already an AOF rewriting in background: the append-only file of Redis is given up"
+    );
+    let until_ns = clock::monotonic_ns() + GIVE_UP_NS;
+    while rewrites.is_running() && clock::monotonic_ns() < until_ns {
+        rewrites.cancel();
+        thread::sleep(GIVE_UP_REST);
+    }
 }
 
 /// Makes the rings of this process.
