@@ -47,7 +47,10 @@ pub(crate) fn mode(settings: &Settings) -> SyncMode {
 /// When another process has it, it is the log of another server, or it is damaged.
 pub(crate) fn find(settings: &Settings, base: &Path, snapshot: PathBuf) -> io::Result<Found> {
     // The working directory may change.
-    let base = files::canonical(if base.as_os_str().is_empty() { Path::new(".") } else { base })?;
+    let base = if base.as_os_str().is_empty() { Path::new(".") } else { base };
+    let unfound =
+        |error: io::Error| io::Error::new(error.kind(), format!("the directory {} is not to be had: {error}", base.display()));
+    let base = files::canonical(base).map_err(unfound)?;
     let path = base.join(&settings.persistence.log_directory);
     let directory = Directory::take(&path).map_err(io::Error::other)?;
     let manifest = directory.manifest().map_err(io::Error::other)?;

@@ -96,19 +96,25 @@ pub(crate) fn check(directory: &Path) -> io::Result<()> {
 
 /// The names of the files of Redis in a directory.
 pub(super) fn of_redis(directory: &Path) -> io::Result<Vec<String>> {
-    let mut names = files::names(directory)?;
+    let mut names = files::names(directory).map_err(|error| of_file(directory, &error))?;
     names.retain(|name| is_of_redis(name));
     names.sort_unstable();
     Ok(names)
 }
 
+/// An error with the file that it is about.
+pub(super) fn of_file(path: &Path, error: &io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("{}: {error}", path.display()))
+}
+
 /// Bytes of a file, and the sum of its end.
 pub(super) fn describe(path: &Path) -> io::Result<(u64, u32)> {
-    let file = files::open(path)?;
-    let bytes = file.len()?;
+    let of_file = |error: io::Error| of_file(path, &error);
+    let file = files::open(path).map_err(of_file)?;
+    let bytes = file.len().map_err(of_file)?;
     let begin = bytes.saturating_sub(SUMMED_BYTES);
     let mut end = vec![0; usize::try_from(bytes - begin).unwrap_or(0)];
-    file.read_exact_at(&mut end, begin)?;
+    file.read_exact_at(&mut end, begin).map_err(of_file)?;
     Ok((bytes, crc32c::crc32c(&end)))
 }
 
