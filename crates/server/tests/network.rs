@@ -372,3 +372,14 @@ fn clients_read_their_end_when_the_server_ends() {
         }
     }
 }
+
+/// A client that has asked for the end, and whose connection is closed for it, is the first one that could connect again.
+#[test]
+fn no_socket_listens_when_a_client_hears_of_the_end() {
+    for _ in 0..10 {
+        let server = Server::start(&Program::Almandine, &["--workers", "2"]);
+        let mut client = server.client();
+        assert_eq!(client.call(&["SHUTDOWN", "NOSAVE"]).unwrap(), Value::Closed);
+        assert_eq!(TcpStream::connect(server.address()).unwrap_err().kind(), ErrorKind::ConnectionRefused);
+    }
+}
