@@ -118,8 +118,8 @@ fn set(call: &mut AdminCall<'_>) -> Outcome {
 
 /// Whether a parameter would turn the log on or off.
 fn turns_log(call: &AdminCall<'_>, name: &[u8], value: &[u8]) -> bool {
-    let is_on = if call.context.settings().persistence.append_only { b"yes".as_slice() } else { b"no" };
-    name.eq_ignore_ascii_case(b"appendonly") && !value.eq_ignore_ascii_case(is_on)
+    let other = if call.context.settings().persistence.append_only { b"no".as_slice() } else { b"yes" };
+    name.eq_ignore_ascii_case(b"appendonly") && value.eq_ignore_ascii_case(other)
 }
 
 /// The parameters as they are now, for the log: secrets without their values.

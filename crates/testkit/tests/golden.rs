@@ -87,6 +87,7 @@ const OTHERWISE_IN_TRANSACTION: &[(&str, &str)] = &[
     ("server/commandlog.golden: the slow log by its newer name", "MULTI is logged, too"),
     ("server/debug.golden: STORAGE EVICT makes all keys cold", "the pages that other workers fill stay, while they are kept out"),
     ("server/persistence.golden: there is no log to be committed, or no such database", "COMMITAOF may not be in a transaction"),
+    ("server/persistence.golden: in the background, until it is cancelled", "BGSAVE is scheduled in a transaction, as by Redis"),
     ("server/slowlog.golden: without room nothing is counted", "EXEC is logged, too"),
     ("server/slowlog.golden: as many words as slowlog-max-argc allows, and how many there were", "EXEC is logged, too"),
     ("hash/keys.golden: DEBUG knows hashes", "DEBUG RELOAD may not be in a transaction"),
