@@ -133,7 +133,7 @@ impl Broadcasts {
     }
 
     /// As [`Broadcasts::send`], where no client is known to have changed the keys.
-    pub fn send_of_nobody(&mut self, instance: &Instance) {
+    pub fn send_without_client(&mut self, instance: &Instance) {
         for keys in [&mut self.own, &mut self.removed] {
             instance.tracking.broadcast_changes(keys.iter().map(Vec::as_slice), None, &mut Vec::new());
             keys.clear();

@@ -95,6 +95,6 @@ impl WorkerService {
         runner.accessor.cold().forget_wanted();
         runner.accessor.end_batch();
         running::end();
-        runner.after_command.finish_of_nobody(&runner.context);
+        runner.after_command.finish_without_client(&runner.context);
     }
 }

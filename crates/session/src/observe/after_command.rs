@@ -88,9 +88,9 @@ impl AfterCommand {
     }
 
     /// Ends a batch of no client's.
-    pub(crate) fn finish_of_nobody(&mut self, context: &Context) {
+    pub(crate) fn finish_without_client(&mut self, context: &Context) {
         if !self.broadcasts.is_empty() {
-            self.broadcasts.send_of_nobody(&context.instance);
+            self.broadcasts.send_without_client(&context.instance);
         }
     }
 }

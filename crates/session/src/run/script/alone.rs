@@ -101,7 +101,7 @@ impl Worker {
                 witness(Witness::Ran, client.shared.id);
                 runner.notify_changes(client);
                 runner.accessor.end_batch();
-                runner.after_command.finish_of_nobody(&runner.context);
+                runner.after_command.finish_without_client(&runner.context);
                 if let Some(id) = id.filter(|_| orphan.is_none()) {
                     control.resume(id);
                 }

@@ -325,7 +325,7 @@ impl Runner {
         }
         self.unwatch(Some(rest));
         self.accessor.end_batch();
-        self.after_command.finish_of_nobody(&self.context);
+        self.after_command.finish_without_client(&self.context);
         true
     }
 }

@@ -195,7 +195,7 @@ impl Held {
 
     /// Takes over a latch that was kept, of the bucket of a hash.
     pub(in crate::session) fn adopt(&mut self, number: u64, hash: u64) {
-        debug_assert!(!self.has(number), "INV-LATCH-1: who latches exclusively is the only one");
+        debug_assert!(!self.has(number), "INV-LATCH-1: an exclusive latch has one holder");
         self.buckets.push(Wanted::new(number, true));
         self.further.insert(number);
         self.taken = self.buckets.len();
