@@ -2,7 +2,6 @@
 
 use std::env;
 use std::fs::{self, File};
-use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -15,6 +14,7 @@ use super::logs::LogMode;
 use almandine_bench::control::{Address, Target};
 use almandine_bench::system::affinity::{self, parse_cores};
 use almandine_bench::system::process;
+use almandine_testkit::server::free_port;
 
 /// Our name in reports.
 pub const OURS: &str = "almandine";
@@ -337,7 +337,7 @@ impl Candidate {
         let (target, child) = match &self.origin {
             Origin::Running(address) => (Target::new(address.clone()), None),
             Origin::Binary { path, family, cores, extra, port } => {
-                let port = port.map_or_else(free_port, Ok)?;
+                let port = port.unwrap_or_else(free_port);
                 let threads = threads.unwrap_or(cores.len()).max(1);
                 let (address, owned) = self.spawn(path, (*family, port), cores, threads, &[extra, more].concat())?;
                 (Target::new(address), Some(owned))
@@ -418,11 +418,6 @@ fn give_ports(candidates: &mut [Candidate], first: u16) -> Result<(), String> {
         }
     }
     Ok(())
-}
-
-fn free_port() -> Result<u16, String> {
-    let listener = TcpListener::bind(("127.0.0.1", 0)).map_err(|e| format!("no free port: {e}"))?;
-    listener.local_addr().map(|address| address.port()).map_err(|e| e.to_string())
 }
 
 impl Subject {

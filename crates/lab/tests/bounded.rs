@@ -4,13 +4,13 @@
 
 use std::env;
 use std::fs;
-use std::net::TcpListener;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Command, Output, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use almandine_testkit::redis_server;
+use almandine_testkit::server::{Program, Server};
 use serde_json::Value;
 
 fn installed(program: &str) -> bool {
@@ -53,28 +53,11 @@ fn entries(folder: &Path) -> usize {
     fs::read_dir(folder).map_or(0, Iterator::count)
 }
 
-struct Server(Child);
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
 /// A server that drops keys at random when it is full, which a soak does not expect.
 fn forgetful_server() -> (Server, String) {
-    let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a free port");
-    let port = listener.local_addr().expect("an address").port().to_string();
-    drop(listener);
-    let limits = ["--maxmemory", "3mb", "--maxmemory-policy", "allkeys-random", "--save", "", "--bind", "127.0.0.1"];
-    let child = redis_server().args(["--port", &port]).args(limits).stdout(Stdio::null()).spawn().expect("redis-server starts");
-    let start = Instant::now();
-    while std::net::TcpStream::connect(format!("127.0.0.1:{port}")).is_err() {
-        assert!(start.elapsed() < Duration::from_secs(20));
-        thread::sleep(Duration::from_millis(20));
-    }
-    (Server(child), format!("bad=127.0.0.1:{port}"))
+    let server = Server::start(&Program::Redis, &["--maxmemory", "3mb", "--maxmemory-policy", "allkeys-random"]);
+    let name = format!("bad={}", server.address());
+    (server, name)
 }
 
 #[test]

@@ -1,11 +1,13 @@
 //! A server for a run of another project's program.
 
 use std::fs::{self, File};
-use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
+
+use almandine_testkit::server::free_port;
 
 use crate::root;
 
@@ -49,8 +51,7 @@ impl Server {
         let directory = directory.to_path_buf();
         fs::create_dir_all(&directory).map_err(|e| format!("{}: {e}", directory.display()))?;
         let log = File::create(directory.join("log")).map_err(|e| e.to_string())?;
-        let free = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).and_then(|listener| listener.local_addr());
-        let port = free.map_err(|e| e.to_string())?.port();
+        let port = free_port();
         let mut command = Command::new(program);
         command.args(flags).args(["--bind", "127.0.0.1", "--port", &port.to_string(), "--dir"]).arg(&directory);
         let errors = log.try_clone().map_err(|e| e.to_string())?;
