@@ -2,6 +2,10 @@ module almandine-client-go-locks
 
 go 1.26.0
 
+require almandine-checks v0.0.0
+
+replace almandine-checks => ../go-checks
+
 require (
 	github.com/bsm/redislock v0.9.4
 	github.com/go-redis/redis_rate/v10 v10.0.1

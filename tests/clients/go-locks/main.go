@@ -4,13 +4,11 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
-	"os"
-	"reflect"
-	"runtime/debug"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	checks "almandine-checks"
 
 	"github.com/bsm/redislock"
 	"github.com/go-redis/redis_rate/v10"
@@ -21,71 +19,29 @@ import (
 )
 
 var (
-	ctx     = context.Background()
-	address = "127.0.0.1:" + os.Getenv("ALMANDINE_PORT")
-	failed  int
+	ctx = context.Background()
+
+	equal, is, done, eventually = checks.Equal, checks.Is, checks.Done, checks.Eventually
 )
 
 func main() {
-	cases := []struct {
-		name string
-		work func(*redis.Client)
-	}{
-		{"redsync", redsyncLocks},
-		{"redsync by many", redsyncMany},
-		{"redislock", redislockLocks},
-		{"redis_rate", rates},
-		{"scripts of go-redis", scripts},
-		{"asynq: tasks, results, retries", asynqTasks},
-		{"asynq: unique, scheduled, inspected", asynqInspected},
-	}
-	for _, one := range cases {
-		tryOne(one.name, one.work)
-	}
-	fmt.Printf("%d passed, %d failed\n", len(cases)-failed, failed)
-	if failed > 0 {
-		os.Exit(1)
-	}
+	checks.Run([]checks.Case{
+		{Name: "redsync", Work: with(redsyncLocks)},
+		{Name: "redsync by many", Work: with(redsyncMany)},
+		{Name: "redislock", Work: with(redislockLocks)},
+		{Name: "redis_rate", Work: with(rates)},
+		{Name: "scripts of go-redis", Work: with(scripts)},
+		{Name: "asynq: tasks, results, retries", Work: with(asynqTasks)},
+		{Name: "asynq: unique, scheduled, inspected", Work: with(asynqInspected)},
+	})
 }
 
-func tryOne(name string, work func(*redis.Client)) {
-	r := redis.NewClient(&redis.Options{Addr: address})
-	defer r.Close()
-	defer func() {
-		if why := recover(); why != nil {
-			failed++
-			fmt.Printf("FAILED: %s\n%v\n%s\n", name, why, debug.Stack())
-			return
-		}
-		fmt.Printf("ok: %s\n", name)
-	}()
-	r.FlushAll(ctx)
-	work(r)
-}
-
-func equal(actual, expected any) {
-	if !reflect.DeepEqual(actual, expected) {
-		panic(fmt.Sprintf("expected %#v, got %#v", expected, actual))
-	}
-}
-
-func is(err, expected error) {
-	if !errors.Is(err, expected) {
-		panic(fmt.Sprintf("expected %v, got %v", expected, err))
-	}
-}
-
-func done(err error) {
-	if err != nil {
-		panic(err)
-	}
-}
-
-func eventually(condition func() bool) {
-	for end := time.Now().Add(30 * time.Second); !condition(); time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(end) {
-			panic("did not come true within 30 s")
-		}
+func with(work func(*redis.Client)) func() {
+	return func() {
+		r := redis.NewClient(&redis.Options{Addr: checks.Address})
+		defer r.Close()
+		done(r.FlushAll(ctx).Err())
+		work(r)
 	}
 }
 
@@ -202,7 +158,7 @@ func scripts(r *redis.Client) {
 }
 
 func asynqTasks(r *redis.Client) {
-	options := asynq.RedisClientOpt{Addr: address}
+	options := asynq.RedisClientOpt{Addr: checks.Address}
 	client := asynq.NewClient(options)
 	defer client.Close()
 	var sum, tries atomic.Int64
@@ -249,7 +205,7 @@ func asynqTasks(r *redis.Client) {
 }
 
 func asynqInspected(r *redis.Client) {
-	options := asynq.RedisClientOpt{Addr: address}
+	options := asynq.RedisClientOpt{Addr: checks.Address}
 	client, inspector := asynq.NewClient(options), asynq.NewInspector(options)
 	defer client.Close()
 	defer inspector.Close()

@@ -2,6 +2,10 @@ module almandine-client-go-redis
 
 go 1.26.0
 
+require almandine-checks v0.0.0
+
+replace almandine-checks => ../go-checks
+
 require github.com/redis/go-redis/v9 v9.23.0
 
 require (

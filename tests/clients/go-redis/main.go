@@ -5,28 +5,32 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"reflect"
 	"sort"
 	"strings"
 	"sync"
 	"time"
 
+	checks "almandine-checks"
+
 	"github.com/redis/go-redis/v9"
 )
 
-var ctx = context.Background()
+var (
+	ctx   = context.Background()
+	equal = checks.Equal
+)
 
 func stringsAndKeys(r *redis.Client) {
 	equal(r.Set(ctx, "a", 1, 100*time.Second).Val(), "OK")
 	equal(r.SetNX(ctx, "a", 2, 0).Val(), false)
-	equal(value(r.SetArgs(ctx, "a", 2, redis.SetArgs{Mode: "XX", Get: true}).Result()), "1")
+	equal(checks.Value(r.SetArgs(ctx, "a", 2, redis.SetArgs{Mode: "XX", Get: true}).Result()), "1")
 	equal([]int64{r.Incr(ctx, "n").Val(), r.IncrBy(ctx, "n", 5).Val(), r.Decr(ctx, "n").Val()}, []int64{1, 6, 5})
 	equal(r.IncrByFloat(ctx, "f", 1.5).Val(), 1.5)
 	equal(r.MSet(ctx, "x", 1, "y", 2).Val(), "OK")
 	equal(r.MGet(ctx, "x", "none", "y").Val(), []any{"1", nil, "2"})
 	equal([]any{r.Append(ctx, "x", "bc").Val(), r.GetRange(ctx, "x", 1, -1).Val(), r.StrLen(ctx, "x").Val()}, []any{int64(3), "bc", int64(3)})
 	equal([]int64{r.SetBit(ctx, "b", 7, 1).Val(), r.BitCount(ctx, "b", nil).Val(), r.BitPos(ctx, "b", 1).Val()}, []int64{0, 1, 7})
-	equal(value(r.BitField(ctx, "b", "GET", "u8", "0").Result()), []int64{1})
+	equal(checks.Value(r.BitField(ctx, "b", "GET", "u8", "0").Result()), []int64{1})
 	equal([]any{r.Expire(ctx, "x", 100*time.Second).Val(), r.TTL(ctx, "x").Val(), r.Persist(ctx, "x").Val()}, []any{true, 100 * time.Second, true})
 	equal([]any{r.Rename(ctx, "x", "z").Val(), r.Copy(ctx, "z", "zz", 0, false).Val(), r.Del(ctx, "z", "none").Val()}, []any{"OK", int64(1), int64(1)})
 	equal(r.Get(ctx, "none").Err(), redis.Nil)
@@ -54,9 +58,9 @@ func hashes(r *redis.Client) {
 	}
 	equal(r.HGetAll(ctx, "h").Scan(&scanned), nil)
 	equal(scanned.A*10+scanned.B, 52)
-	if !reference {
-		equal(value(r.HExpire(ctx, "h", 100*time.Second, "a").Result()), []int64{1})
-		equal(value(r.HTTL(ctx, "h", "a").Result()), []int64{100})
+	if !checks.Reference {
+		equal(checks.Value(r.HExpire(ctx, "h", 100*time.Second, "a").Result()), []int64{1})
+		equal(checks.Value(r.HTTL(ctx, "h", "a").Result()), []int64{100})
 	}
 }
 
@@ -73,7 +77,7 @@ func setsAndSortedSets(r *redis.Client) {
 	equal(r.ZAdd(ctx, "z", redis.Z{Score: 1, Member: "a"}, redis.Z{Score: 2.5, Member: "b"}).Val(), int64(2))
 	equal(r.ZRangeWithScores(ctx, "z", 0, -1).Val(), []redis.Z{{Score: 1, Member: "a"}, {Score: 2.5, Member: "b"}})
 	equal([]any{r.ZScore(ctx, "z", "b").Val(), r.ZRank(ctx, "z", "b").Val(), r.ZIncrBy(ctx, "z", 1, "a").Val()}, []any{2.5, int64(1), 2.0})
-	equal(value(r.ZRangeArgs(ctx, redis.ZRangeArgs{Key: "z", Start: "+inf", Stop: "-inf", ByScore: true, Rev: true}).Result()), []string{"b", "a"})
+	equal(checks.Value(r.ZRangeArgs(ctx, redis.ZRangeArgs{Key: "z", Start: "+inf", Stop: "-inf", ByScore: true, Rev: true}).Result()), []string{"b", "a"})
 	equal(r.ZPopMax(ctx, "z").Val(), []redis.Z{{Score: 2.5, Member: "b"}})
 }
 
@@ -85,8 +89,8 @@ func streamsAndOthers(r *redis.Client) {
 	read := r.XReadGroup(ctx, &redis.XReadGroupArgs{Group: "g", Consumer: "c", Streams: []string{"x", ">"}, Count: 10}).Val()
 	equal([]any{len(read), read[0].Messages[0].ID, read[0].Messages[0].Values}, []any{1, id, entry[0].Values})
 	equal([]int64{r.XPending(ctx, "x", "g").Val().Count, r.XAck(ctx, "x", "g", id).Val(), r.XLen(ctx, "x").Val()}, []int64{1, 1, 1})
-	equal(value(r.XInfoStream(ctx, "x").Result()).Length, int64(1))
-	equal(value(r.XInfoGroups(ctx, "x").Result())[0].Name, "g")
+	equal(checks.Value(r.XInfoStream(ctx, "x").Result()).Length, int64(1))
+	equal(checks.Value(r.XInfoGroups(ctx, "x").Result())[0].Name, "g")
 	equal(r.GeoAdd(ctx, "g", &redis.GeoLocation{Longitude: 13.361389, Latitude: 38.115556, Name: "Palermo"}).Val(), int64(1))
 	equal(r.GeoHash(ctx, "g", "Palermo").Val(), []string{"sqc8b49rny0"})
 	equal([]int64{r.PFAdd(ctx, "p", "a", "b").Val(), r.PFCount(ctx, "p").Val()}, []int64{1, 2})
@@ -145,7 +149,7 @@ func publishSubscribe(r *redis.Client) {
 	defer listener.Close()
 	equal(listener.PSubscribe(ctx, "n*"), nil)
 	for range 2 {
-		value(listener.ReceiveTimeout(ctx, 2*time.Second))
+		checks.Value(listener.ReceiveTimeout(ctx, 2*time.Second))
 	}
 	equal(r.Publish(ctx, "news", "hello").Val(), int64(2))
 	channel := listener.Channel()
@@ -153,7 +157,7 @@ func publishSubscribe(r *redis.Client) {
 	equal([]string{first.Pattern, first.Payload, second.Pattern, second.Payload}, []string{"", "hello", "n*", "hello"})
 	shard := r.SSubscribe(ctx, "shard")
 	defer shard.Close()
-	value(shard.Receive(ctx))
+	checks.Value(shard.Receive(ctx))
 	equal(r.SPublish(ctx, "shard", "s").Val(), int64(1))
 	equal((<-shard.Channel()).Payload, "s")
 	equal([]any{r.PubSubNumSub(ctx, "news").Val(), r.PubSubNumPat(ctx).Val()}, []any{map[string]int64{"news": 1}, int64(1)})
@@ -162,38 +166,38 @@ func publishSubscribe(r *redis.Client) {
 func blocking(r *redis.Client) {
 	later := func(work func()) { time.AfterFunc(100*time.Millisecond, work) }
 	later(func() { r.RPush(ctx, "q", "a") })
-	equal(value(r.BLPop(ctx, 5*time.Second, "none", "q").Result()), []string{"q", "a"})
+	equal(checks.Value(r.BLPop(ctx, 5*time.Second, "none", "q").Result()), []string{"q", "a"})
 	later(func() { r.RPush(ctx, "q", "a", "b") })
-	equal(value(r.BRPop(ctx, 5*time.Second, "q").Result()), []string{"q", "b"})
+	equal(checks.Value(r.BRPop(ctx, 5*time.Second, "q").Result()), []string{"q", "b"})
 	r.Del(ctx, "q")
 	later(func() { r.LPush(ctx, "q", "b") })
-	equal(value(r.BLMove(ctx, "q", "m", "LEFT", "RIGHT", 5*time.Second).Result()), "b")
+	equal(checks.Value(r.BLMove(ctx, "q", "m", "LEFT", "RIGHT", 5*time.Second).Result()), "b")
 	later(func() { r.LPush(ctx, "q", "c") })
-	equal(value(r.BRPopLPush(ctx, "q", "m", 5*time.Second).Result()), "c")
+	equal(checks.Value(r.BRPopLPush(ctx, "q", "m", 5*time.Second).Result()), "c")
 	later(func() { r.RPush(ctx, "q", "a", "b", "c") })
 	key, elements, err := r.BLMPop(ctx, 5*time.Second, "LEFT", 2, "none", "q").Result()
 	equal([]any{key, elements, err}, []any{"q", []string{"a", "b"}, nil})
 	r.Del(ctx, "q")
-	if !reference {
+	if !checks.Reference {
 		later(func() { r.RPush(ctx, "q", "a", "b", "c") })
-		equal(value(r.BLMoveM(ctx, "q", "many", "LEFT", "RIGHT", 5*time.Second, redis.LMoveMArgs{Count: 2}).Result()), []string{"a", "b"})
+		equal(checks.Value(r.BLMoveM(ctx, "q", "many", "LEFT", "RIGHT", 5*time.Second, redis.LMoveMArgs{Count: 2}).Result()), []string{"a", "b"})
 		r.Del(ctx, "q", "many")
 	}
 	scores := []redis.Z{{Score: 1, Member: "a"}, {Score: 2.5, Member: "b"}}
 	later(func() { r.ZAdd(ctx, "z", scores...) })
-	equal(*value(r.BZPopMin(ctx, 5*time.Second, "z").Result()), redis.ZWithKey{Z: scores[0], Key: "z"})
+	equal(*checks.Value(r.BZPopMin(ctx, 5*time.Second, "z").Result()), redis.ZWithKey{Z: scores[0], Key: "z"})
 	r.Del(ctx, "z")
 	later(func() { r.ZAdd(ctx, "z", scores...) })
-	equal(*value(r.BZPopMax(ctx, 5*time.Second, "z").Result()), redis.ZWithKey{Z: scores[1], Key: "z"})
+	equal(*checks.Value(r.BZPopMax(ctx, 5*time.Second, "z").Result()), redis.ZWithKey{Z: scores[1], Key: "z"})
 	r.Del(ctx, "z")
 	later(func() { r.ZAdd(ctx, "z", scores...) })
 	key, members, err := r.BZMPop(ctx, 5*time.Second, "MIN", 2, "z").Result()
 	equal([]any{key, members, err}, []any{"z", scores, nil})
 	later(func() { r.XAdd(ctx, &redis.XAddArgs{Stream: "x", Values: []string{"f", "v"}}) })
-	equal(len(value(r.XRead(ctx, &redis.XReadArgs{Streams: []string{"x", "$"}, Block: 5 * time.Second}).Result())), 1)
+	equal(len(checks.Value(r.XRead(ctx, &redis.XReadArgs{Streams: []string{"x", "$"}, Block: 5 * time.Second}).Result())), 1)
 	equal(r.XGroupCreate(ctx, "x", "g", "$").Err(), nil)
 	later(func() { r.XAdd(ctx, &redis.XAddArgs{Stream: "x", Values: []string{"f", "w"}}) })
-	read := value(r.XReadGroup(ctx, &redis.XReadGroupArgs{Group: "g", Consumer: "c", Streams: []string{"x", ">"}, Block: 5 * time.Second}).Result())
+	read := checks.Value(r.XReadGroup(ctx, &redis.XReadGroupArgs{Group: "g", Consumer: "c", Streams: []string{"x", ">"}, Block: 5 * time.Second}).Result())
 	equal(read[0].Messages[0].Values, map[string]any{"f": "w"})
 	equal(r.BLPop(ctx, time.Second, "q").Err(), redis.Nil)
 	var all sync.WaitGroup
@@ -222,7 +226,7 @@ func blocking(r *redis.Client) {
 // Only RESP3 has it.
 func clientSideCaching(r *redis.Client) {
 	config := &redis.ClientSideCacheConfig{MaxEntries: 100}
-	cached := redis.NewClient(&redis.Options{Addr: address, Protocol: 3, ClientSideCacheConfig: config})
+	cached := redis.NewClient(&redis.Options{Addr: checks.Address, Protocol: 3, ClientSideCacheConfig: config})
 	defer cached.Close()
 	r.Set(ctx, "c", "1", 0)
 	equal(cached.Get(ctx, "c").Val(), "1")
@@ -249,28 +253,15 @@ func clientSideCaching(r *redis.Client) {
 
 func theServer(r *redis.Client) {
 	equal([]string{r.Ping(ctx).Val(), fmt.Sprint(r.Echo(ctx, "x").Val())}, []string{"PONG", "x"})
-	equal(value(r.ConfigGet(ctx, "maxmemory").Result()), map[string]string{"maxmemory": "0"})
-	info := value(r.ClientInfo(ctx).Result())
+	equal(checks.Value(r.ConfigGet(ctx, "maxmemory").Result()), map[string]string{"maxmemory": "0"})
+	info := checks.Value(r.ClientInfo(ctx).Result())
 	equal([]int{info.DB, info.Resp}, []int{0, r.Options().Protocol})
-	equal(len(value(r.Command(ctx).Result())) > 200, true)
-	equal(value(r.InfoMap(ctx, "server").Result())["Server"]["redis_mode"], "standalone")
-	equal(value(r.SlowLogGet(ctx, 10).Result()) == nil, false)
-	equal(value(r.ACLWhoAmI(ctx).Result()), "default")
+	equal(len(checks.Value(r.Command(ctx).Result())) > 200, true)
+	equal(checks.Value(r.InfoMap(ctx, "server").Result())["Server"]["redis_mode"], "standalone")
+	equal(checks.Value(r.SlowLogGet(ctx, 10).Result()) == nil, false)
+	equal(checks.Value(r.ACLWhoAmI(ctx).Result()), "default")
 	equal(r.Do(ctx, "NOSUCH").Err() != nil, true)
-	other := redis.NewClient(&redis.Options{Network: "unix", Addr: socket, DB: 3, Protocol: r.Options().Protocol})
+	other := redis.NewClient(&redis.Options{Network: "unix", Addr: checks.Socket, DB: 3, Protocol: r.Options().Protocol})
 	defer other.Close()
 	equal([]any{other.Set(ctx, "here", 1, 0).Val(), other.DBSize(ctx).Val(), r.Exists(ctx, "here").Val()}, []any{"OK", int64(1), int64(0)})
-}
-
-func equal(actual, expected any) {
-	if !reflect.DeepEqual(actual, expected) {
-		panic(fmt.Sprintf("expected %#v, got %#v", expected, actual))
-	}
-}
-
-func value[T any](value T, err error) T {
-	if err != nil {
-		panic(err)
-	}
-	return value
 }

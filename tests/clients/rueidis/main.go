@@ -4,14 +4,12 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
-	"os"
-	"reflect"
-	"runtime/debug"
 	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	checks "almandine-checks"
 
 	"github.com/redis/rueidis"
 	"github.com/redis/rueidis/rueidislock"
@@ -19,66 +17,32 @@ import (
 
 var (
 	ctx     = context.Background()
-	options = rueidis.ClientOption{InitAddress: []string{"127.0.0.1:" + os.Getenv("ALMANDINE_PORT")}}
-	failed  int
+	options = rueidis.ClientOption{InitAddress: []string{checks.Address}}
+
+	equal, done, eventually = checks.Equal, checks.Done, checks.Eventually
 )
 
 func main() {
-	cases := []struct {
-		name string
-		work func(rueidis.Client)
-	}{
-		{"scripts", scripts},
-		{"many scripts together", manyScripts},
-		{"copies that scripts change", copies},
-		{"copies that are read in a transaction", copiesOfScripts},
-		{"rueidislock", locks},
-		{"rueidislock by many", manyLocks},
-		{"rueidislock without a cache", plainLocks},
-	}
-	for _, one := range cases {
-		tryOne(one.name, one.work)
-	}
-	fmt.Printf("%d passed, %d failed\n", len(cases)-failed, failed)
-	if failed > 0 {
-		os.Exit(1)
-	}
+	checks.Run([]checks.Case{
+		{Name: "scripts", Work: with(scripts)},
+		{Name: "many scripts together", Work: with(manyScripts)},
+		{Name: "scripts whose server forgets them", Work: with(forgottenScripts)},
+		{Name: "a limit", Work: with(limit)},
+		{Name: "copies that scripts change", Work: with(copies)},
+		{Name: "copies that are read in a transaction", Work: with(copiesOfScripts)},
+		{Name: "rueidislock", Work: with(locks)},
+		{Name: "rueidislock by many", Work: with(manyLocks)},
+		{Name: "rueidislock without a cache", Work: with(plainLocks)},
+	})
 }
 
-func tryOne(name string, work func(rueidis.Client)) {
-	defer func() {
-		if why := recover(); why != nil {
-			failed++
-			fmt.Printf("FAILED: %s\n%v\n%s\n", name, why, debug.Stack())
-			return
-		}
-		fmt.Printf("ok: %s\n", name)
-	}()
-	client, err := rueidis.NewClient(options)
-	must(err)
-	defer client.Close()
-	must(client.Do(ctx, client.B().Flushall().Build()).Error())
-	must(client.Do(ctx, client.B().ScriptFlush().Build()).Error())
-	work(client)
-}
-
-func must(err error) {
-	if err != nil {
-		panic(err)
-	}
-}
-
-func equal(got, wanted any) {
-	if !reflect.DeepEqual(got, wanted) {
-		panic(fmt.Sprintf("%v, not %v", got, wanted))
-	}
-}
-
-func until(what string, holds func() bool) {
-	for start := time.Now(); !holds(); time.Sleep(10 * time.Millisecond) {
-		if time.Since(start) > 30*time.Second {
-			panic("never: " + what)
-		}
+func with(work func(rueidis.Client)) func() {
+	return func() {
+		client := checks.Value(rueidis.NewClient(options))
+		defer client.Close()
+		done(client.Do(ctx, client.B().Flushall().Build()).Error())
+		done(client.Do(ctx, client.B().ScriptFlush().Build()).Error())
+		work(client)
 	}
 }
 
@@ -86,14 +50,14 @@ func scripts(c rueidis.Client) {
 	add := rueidis.NewLuaScript("return redis.call('INCRBY', KEYS[1], ARGV[1])")
 	for i := int64(1); i <= 3; i++ {
 		sum, err := add.Exec(ctx, c, []string{"sum"}, []string{"5"}).AsInt64()
-		must(err)
+		done(err)
 		equal(sum, 5*i)
 	}
 	get := rueidis.NewLuaScriptReadOnly("return {KEYS[1], redis.call('GET', KEYS[1]), false, {ok = 'fine'}}")
 	values, err := get.Exec(ctx, c, []string{"sum"}, nil).ToArray()
-	must(err)
+	done(err)
 	text, err := values[1].ToString()
-	must(err)
+	done(err)
 	equal(text, "15")
 	equal(values[2].IsNil(), true)
 	noSha := rueidis.NewLuaScriptNoSha("return redis.error_reply('MINE it failed')")
@@ -104,9 +68,9 @@ func scripts(c rueidis.Client) {
 		panic("a script that only reads has written")
 	}
 	three := "redis.setresp(3) return redis.call('HGETALL', KEYS[1])"
-	must(c.Do(ctx, c.B().Hset().Key("hash").FieldValue().FieldValue("a", "1").Build()).Error())
+	done(c.Do(ctx, c.B().Hset().Key("hash").FieldValue().FieldValue("a", "1").Build()).Error())
 	fields, err := rueidis.NewLuaScript(three).Exec(ctx, c, []string{"hash"}, nil).AsStrMap()
-	must(err)
+	done(err)
 	equal(fields, map[string]string{"a": "1"})
 }
 
@@ -117,60 +81,108 @@ func manyScripts(c rueidis.Client) {
 		calls = append(calls, rueidis.LuaExec{Keys: []string{"key" + strconv.Itoa(i%50)}, Args: []string{"x"}})
 	}
 	var group sync.WaitGroup
+	var broken atomic.Int64
 	for worker := 0; worker < 4; worker++ {
 		group.Add(1)
 		go func() {
 			defer group.Done()
 			for _, result := range script.ExecMulti(ctx, c, calls...) {
 				if result.Error() != nil {
-					failed++
+					broken.Add(1)
 				}
 			}
 		}()
 	}
 	group.Wait()
+	equal(broken.Load(), int64(0))
 	for i := 0; i < 50; i++ {
 		length, err := c.Do(ctx, c.B().Strlen().Key("key"+strconv.Itoa(i)).Build()).AsInt64()
-		must(err)
+		done(err)
 		equal(length, int64(40))
 	}
 }
 
+// A script of a server that has forgotten it is sent again, also in the middle of many.
+func forgottenScripts(c rueidis.Client) {
+	count := rueidis.NewLuaScript("return redis.call('INCR', KEYS[1])")
+	calls := make([]rueidis.LuaExec, 20)
+	for i := range calls {
+		calls[i].Keys = []string{"count"}
+	}
+	for round := int64(1); round <= 5; round++ {
+		done(c.Do(ctx, c.B().ScriptFlush().Build()).Error())
+		for _, result := range count.ExecMulti(ctx, c, calls...) {
+			done(result.Error())
+		}
+		equal(checks.Value(c.Do(ctx, c.B().Get().Key("count").Build()).AsInt64()), 20*round)
+	}
+}
+
+// A limit as rueidislimiter has it: what was asked for in a window is a sorted set, whose end comes with it.
+func limit(c rueidis.Client) {
+	take := rueidis.NewLuaScript(`
+		local now = redis.call('TIME')
+		now = now[1] * 1000000 + now[2]
+		redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', now - ARGV[1] * 1000)
+		local used = redis.call('ZCARD', KEYS[1])
+		if used >= tonumber(ARGV[2]) then return {0, used} end
+		redis.call('ZADD', KEYS[1], now, redis.call('INCR', KEYS[2]))
+		redis.call('PEXPIRE', KEYS[1], ARGV[1])
+		return {1, used + 1}`)
+	ask := func() []int64 {
+		return checks.Value(take.Exec(ctx, c, []string{"{rate}", "{rate}:ids"}, []string{"600000", "10"}).AsIntSlice())
+	}
+	var group sync.WaitGroup
+	var allowed atomic.Int64
+	for range 8 {
+		group.Go(func() {
+			for range 5 {
+				allowed.Add(ask()[0])
+			}
+		})
+	}
+	group.Wait()
+	equal(allowed.Load(), int64(10))
+	equal(ask(), []int64{0, 10})
+	done(c.Do(ctx, c.B().Del().Key("{rate}").Build()).Error())
+	equal(ask(), []int64{1, 1})
+}
+
 func copies(c rueidis.Client) {
-	must(c.Do(ctx, c.B().Set().Key("copied").Value("0").Build()).Error())
+	done(c.Do(ctx, c.B().Set().Key("copied").Value("0").Build()).Error())
 	read := func() (string, bool) {
 		result := c.DoCache(ctx, c.B().Get().Key("copied").Cache(), time.Minute)
 		text, err := result.ToString()
-		must(err)
+		done(err)
 		return text, result.IsCacheHit()
 	}
 	other, err := rueidis.NewClient(options)
-	must(err)
+	done(err)
 	defer other.Close()
 	change := rueidis.NewLuaScript("return redis.call('INCR', KEYS[1])")
 	for i := 1; i <= 20; i++ {
 		read()
 		_, hit := read()
 		equal(hit, true)
-		must(change.Exec(ctx, other, []string{"copied"}, nil).Error())
-		until("the copy is dropped", func() bool { text, _ := read(); return text == strconv.Itoa(i) })
+		done(change.Exec(ctx, other, []string{"copied"}, nil).Error())
+		eventually(func() bool { text, _ := read(); return text == strconv.Itoa(i) })
 	}
 }
 
 func copiesOfScripts(c rueidis.Client) {
-	must(c.Do(ctx, c.B().Set().Key("a").Value("1").Build()).Error())
+	done(c.Do(ctx, c.B().Set().Key("a").Value("1").Build()).Error())
 	sum := rueidis.NewLuaScript("local n = redis.call('GET', KEYS[1]) redis.call('SET', KEYS[2], n + 1) return redis.call('GET', KEYS[2])")
 	for i := 0; i < 10; i++ {
 		text, err := sum.Exec(ctx, c, []string{"a", "b"}, nil).ToString()
-		must(err)
+		done(err)
 		equal(text, "2")
 		// What a client has changed itself it hears behind the reply.
-		until("the copy is renewed", func() bool {
+		eventually(func() bool {
 			kept, _ := c.DoCache(ctx, c.B().Get().Key("b").Cache(), time.Minute).ToString()
 			return kept == "2"
 		})
-		must(c.Do(ctx, c.B().Del().Key("b").Build()).Error())
-		until("the copy is dropped", func() bool {
+		done(c.Do(ctx, c.B().Del().Key("b").Build()).Error())
+		eventually(func() bool {
 			return rueidis.IsRedisNil(c.DoCache(ctx, c.B().Get().Key("b").Cache(), time.Minute).Error())
 		})
 	}
@@ -180,7 +192,7 @@ func locker(change func(*rueidislock.LockerOption)) rueidislock.Locker {
 	option := rueidislock.LockerOption{ClientOption: options, KeyMajority: 1, KeyValidity: 3 * time.Second}
 	change(&option)
 	made, err := rueidislock.NewLocker(option)
-	must(err)
+	done(err)
 	return made
 }
 
@@ -189,16 +201,16 @@ func locks(c rueidis.Client) {
 	defer first.Close()
 	defer second.Close()
 	held, release, err := first.WithContext(ctx, "lock")
-	must(err)
+	done(err)
 	_, _, err = second.TryWithContext(ctx, "lock")
 	equal(errors.Is(err, rueidislock.ErrNotLocked), true)
 	// It is renewed for longer than it would live.
 	time.Sleep(4 * time.Second)
-	must(held.Err())
+	done(held.Err())
 	released := make(chan struct{})
 	go func() {
 		_, next, err := second.WithContext(ctx, "lock")
-		must(err)
+		done(err)
 		next()
 		close(released)
 	}()
@@ -207,9 +219,9 @@ func locks(c rueidis.Client) {
 	<-released
 	// One that is taken away is lost at once.
 	held, _, err = first.WithContext(ctx, "lock")
-	must(err)
+	done(err)
 	_, taken, err := second.ForceWithContext(ctx, "lock")
-	must(err)
+	done(err)
 	<-held.Done()
 	taken()
 }
@@ -225,7 +237,7 @@ func manyLocks(c rueidis.Client) {
 			defer own.Close()
 			for i := 0; i < 10; i++ {
 				_, release, err := own.WithContext(ctx, "many")
-				must(err)
+				done(err)
 				if now := inside.Add(1); now > most.Load() {
 					most.Store(now)
 				}
@@ -245,7 +257,7 @@ func plainLocks(c rueidis.Client) {
 	defer own.Close()
 	for i := 0; i < 5; i++ {
 		_, release, err := own.WithContext(ctx, "plain")
-		must(err)
+		done(err)
 		release()
 	}
 }

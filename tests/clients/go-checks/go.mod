@@ -1,0 +1,3 @@
+module almandine-checks
+
+go 1.26.0
