@@ -138,6 +138,8 @@ table! {
     KeepLatches,
     /// Blocking: not serving a waiter whose wait has ended meanwhile.
     ClaimWaiter,
+    /// Blocking: not saying that a client was served before all others of its unit of work are.
+    ShowServed,
     /// Blocking: serving waiters in the order of their arrival.
     OldestFirst,
     /// Blocking: a transaction latches exclusively what its waiters may change.

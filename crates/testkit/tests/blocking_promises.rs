@@ -4,7 +4,9 @@
 
 use std::sync::Mutex;
 
-use almandine_testkit::promises::moves::{move_in_circles, moves_to_cold_keys, reads_and_moves, served_together};
+use almandine_testkit::promises::moves::{
+    move_in_circles, moves_to_cold_keys, reads_and_moves, served_together, unblocked_while_served,
+};
 use almandine_testkit::{Program, Server, full, mutants, seed};
 
 /// One at a time: each takes the whole machine.
@@ -60,6 +62,23 @@ fn an_answer_before_the_rest_is_served_is_noticed() {
     let early = served_together(&server.address(), 150);
     println!("blocking, AwaitServer: {early} answers came too early");
     assert!(early > 0, "it was not noticed");
+}
+
+/// INV-BLOCK-3: an answer of CLIENT UNBLOCK does not show a part of the unit of work that serves.
+#[test]
+fn nobody_is_unblocked_behind_an_answer_that_shows_its_element() {
+    let _alone = alone();
+    let server = start(&[], "");
+    assert_eq!(unblocked_while_served(&server.address(), if full() { 5_000 } else { 200 }), 0, "unblocked beside elements");
+}
+
+#[test]
+fn an_answer_that_shows_a_part_of_a_unit_is_noticed() {
+    let _alone = alone();
+    let server = start(&[], "ShowServed");
+    let late = (0..10).map(|_| unblocked_while_served(&server.address(), 200)).find(|late| *late > 0);
+    println!("blocking, ShowServed: {} were unblocked too late", late.unwrap_or(0));
+    assert!(late.is_some(), "it was not noticed");
 }
 
 /// A transaction reads what the waiters that it serves change, with no other client between.

@@ -1,11 +1,12 @@
 //! CLIENT PAUSE, UNPAUSE and UNBLOCK: connections that wait.
 
+use almandine_base::sometimes;
 use almandine_command_spec::{Arg, CommandSpec};
 use almandine_datatypes::number::parse_i64;
 use almandine_handler::{AdminCall, Command, CommandError, Handler, Outcome, Word, errors, number};
 use almandine_instance::{ClientShared, Instance, Message, PauseScope, Unblock, UnblockAnswer};
 use almandine_io::thread;
-use almandine_keyspace::EndOfWait;
+use almandine_keyspace::{Accessor, EndOfWait};
 
 use super::subcommand::{FOR_OPERATORS, SUBCOMMAND};
 
@@ -91,18 +92,28 @@ fn unblock(call: &mut AdminCall<'_>) -> Outcome {
     };
     let id = number::integer(call.args.at(2))?;
     let client = u64::try_from(id).ok().and_then(|id| call.context.instance.clients.find(id));
-    let unblocked = client.is_some_and(|client| end_wait(&call.context.instance, &client, answer));
+    let unblocked = client.is_some_and(|client| end_wait(call.accessor, &call.context.instance, &client, answer));
     call.reply.integer(unblocked.into());
     Ok(())
 }
 
 /// Ends the wait of a client; false if it does not wait.
-fn end_wait(instance: &Instance, client: &ClientShared, answer: UnblockAnswer) -> bool {
+///
+/// "Does not wait" is an answer only when the unit of work that has served the client has served all others, too: what a client
+/// asks behind this answer finds all that the unit has done. The session is outside the epoch meanwhile, so that it holds none up
+/// that the unit waits for.
+fn end_wait(accessor: &mut Accessor, instance: &Instance, client: &ClientShared, answer: UnblockAnswer) -> bool {
     let Some(waiter) = client.blocked.waiter() else { return false };
     loop {
         match waiter.end() {
             EndOfWait::Now => break,
             EndOfWait::Before => return false,
+            // All other sessions are outside their batches: the unit reads from the device, and all may see what it has done.
+            EndOfWait::Served if accessor.is_alone() => return false,
+            EndOfWait::Served => {
+                sometimes!("CLIENT UNBLOCK waits for a unit that has served the client");
+                accessor.outside_epoch(thread::yield_now);
+            }
             // Another worker tries whether there is something for it, which takes a moment.
             EndOfWait::Serving => thread::yield_now(),
         }

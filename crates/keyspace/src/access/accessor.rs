@@ -211,9 +211,14 @@ impl Accessor {
 
     /// As [`Accessor::read_wanted`], outside the epoch, so that no other worker waits for the device, too. No latch is held.
     pub(crate) fn read_wanted_outside_epoch(&mut self) {
+        self.wait_outside_epoch(Self::stage_wanted);
+    }
+
+    /// Waits for something outside the epoch, in the middle of a unit of work. No latch is held.
+    pub(crate) fn wait_outside_epoch(&mut self, wait: impl FnOnce(&mut Self, &mut Stage)) {
         // What was read before is given back within the epoch: copies of it are made, in pages that must not leave memory.
         let mut stage = self.session.staging().detach();
-        self.leave_epoch_for(|accessor| accessor.stage_wanted(&mut stage));
+        self.leave_epoch_for(|accessor| wait(accessor, &mut stage));
         self.session.staging().attach(stage);
     }
 

@@ -182,7 +182,8 @@ impl Accessor {
     }
 
     /// Whether all others are kept out.
-    pub(crate) fn is_alone(&self) -> bool {
+    #[must_use]
+    pub fn is_alone(&self) -> bool {
         self.unit == Unit::Alone
     }
 

@@ -31,7 +31,8 @@ const KINDS: usize = 3;
 
 const WAITING: u8 = 0;
 const SERVING: u8 = 1;
-const ENDED: u8 = 2;
+const SERVED: u8 = 2;
+const ENDED: u8 = 3;
 
 /// A client that waits for keys.
 pub struct Waiter {
@@ -105,6 +106,9 @@ pub enum EndOfWait {
     Before,
     /// A session is about to serve the waiter. Ask again soon.
     Serving,
+    /// It had ended before: the waiter was served, by a unit of work that may serve others yet. What says so before the unit has
+    /// served all of them shows a part of what it does.
+    Served,
 }
 
 impl Waiter {
@@ -145,7 +149,7 @@ impl Waiter {
     /// Whether its wait has ended.
     #[must_use]
     pub fn has_ended(&self) -> bool {
-        self.state.load(Ordering::Acquire) == ENDED
+        matches!(self.state.load(Ordering::Acquire), SERVED | ENDED)
     }
 
     /// Its place in the order of arrival.
@@ -170,10 +174,16 @@ impl Waiter {
         }
     }
 
-    /// Its wait has ended: it was served.
+    /// Its wait has ended: it was served. [`Waiter::show_served`] follows.
     pub fn served(&self) {
-        let before = self.state.swap(ENDED, Ordering::AcqRel);
+        let before = self.state.swap(SERVED, Ordering::AcqRel);
         debug_assert_eq!(before, SERVING, "INV-BLOCK-3: a wait ends once");
+    }
+
+    /// The unit of work that has served it has served all that it had something for.
+    pub fn show_served(&self) {
+        let before = self.state.swap(ENDED, Ordering::AcqRel);
+        debug_assert_eq!(before, SERVED, "INV-BLOCK-3: a wait ends once");
     }
 
     /// There was nothing for it: it waits as before.
@@ -189,6 +199,7 @@ impl Waiter {
         match self.state.compare_exchange(WAITING, ENDED, Ordering::AcqRel, Ordering::Acquire) {
             Ok(_) => EndOfWait::Now,
             Err(SERVING) => EndOfWait::Serving,
+            Err(SERVED) => EndOfWait::Served,
             Err(_) => EndOfWait::Before,
         }
     }

@@ -30,7 +30,8 @@ impl WaiterService<'_> {
         if !self.accessor.is_alone() {
             keys.extend(self.accessor.session.ready().take());
             keys.push_front(current.clone());
-            if !self.accessor.session.ready().secure(key.hash, keys) {
+            if let Err(server) = self.accessor.session.ready().secure(key.hash, keys) {
+                self.accessor.wait_outside_epoch(|accessor, _| accessor.session.ready().await_server(&server));
                 return Secured::Elsewhere;
             }
             keys.pop_front();
@@ -72,7 +73,7 @@ impl WaiterService<'_> {
 mod tests {
     use super::*;
     use crate::types::testing::{batch, keyspace_on};
-    use crate::{Key, Keyspace, Put};
+    use crate::{Accessor, Key, Keyspace, Put};
     use almandine_device::{BlockingSource, Device, MemoryDevice, Source};
     use std::sync::atomic::{AtomicBool, Ordering};
     use std::sync::mpsc;
@@ -87,6 +88,8 @@ mod tests {
         keyspace: OnceLock<Arc<Keyspace>>,
         is_armed: AtomicBool,
         other_was_alone: Mutex<Option<bool>>,
+        /// A worker that is within a batch when the other one asks to be alone goes on.
+        within: Mutex<Option<mpsc::Sender<()>>>,
     }
 
     impl BlockingSource for Awaiting {
@@ -94,8 +97,12 @@ mod tests {
             if self.is_armed.swap(false, Ordering::Relaxed) {
                 let mut other = self.keyspace.get().unwrap().accessor().unwrap();
                 let (ended, end) = mpsc::channel();
+                let within = self.within.lock().unwrap().take();
                 thread::spawn(move || {
                     other.begin_batch(0);
+                    if let Some(within) = within {
+                        within.send(()).unwrap();
+                    }
                     other.unit().begin_alone();
                     other.unit().end();
                     other.end_batch();
@@ -136,10 +143,9 @@ mod tests {
         }
     }
 
-    #[test]
-    fn a_device_that_serving_waits_for_holds_no_other_worker_up() {
-        let device = Arc::new(Awaiting::default());
-        let keyspace = keyspace_on(Some(Arc::new(Shared(Arc::clone(&device)))));
+    /// A keyspace on such a device, with the key `cold` there.
+    fn with_a_cold_key(device: &Arc<Awaiting>) -> Arc<Keyspace> {
+        let keyspace = keyspace_on(Some(Arc::new(Shared(Arc::clone(device)))));
         device.keyspace.set(Arc::clone(&keyspace)).ok().unwrap();
         let mut accessor = keyspace.accessor().unwrap();
         batch(&mut accessor, |accessor| {
@@ -148,11 +154,24 @@ mod tests {
             writer.upsert(key, b"value", Put::default())
         });
         assert!(keyspace.store.empty_memory(Duration::from_secs(20)));
+        keyspace
+    }
 
-        accessor.begin_batch(0);
-        let Key { namespace, hash, .. } = accessor.key(0, b"cold");
-        let ready = ReadyKey { namespace, key: (*b"cold").into(), hash };
+    /// A unit of work that has made a key ready.
+    fn ready(accessor: &mut Accessor, name: &'static [u8]) -> ReadyKey {
+        let Key { namespace, hash, .. } = accessor.key(0, name);
+        let ready = ReadyKey { namespace, key: name.into(), hash };
         accessor.serving().make_ready(vec![ready.clone()]);
+        ready
+    }
+
+    #[test]
+    fn a_device_that_serving_waits_for_holds_no_other_worker_up() {
+        let device = Arc::new(Awaiting::default());
+        let keyspace = with_a_cold_key(&device);
+        let mut accessor = keyspace.accessor().unwrap();
+        accessor.begin_batch(0);
+        let ready = ready(&mut accessor, b"cold");
         assert_eq!(accessor.serving().kind_of(&ready), Err(Missing::Cold));
         device.is_armed.store(true, Ordering::Relaxed);
         let mut keys = VecDeque::new();
@@ -161,5 +180,44 @@ mod tests {
         assert!(accessor.serving().kind_of(&ready).is_ok_and(|kind| kind.is_some()), "it is at hand, under its latch");
         accessor.unit().end();
         accessor.end_batch();
+    }
+
+    /// One worker serves for another one, and waits for the device; a third one wants to be alone. The second has to leave its
+    /// batch for that, or the three wait for each other.
+    #[test]
+    fn who_waits_for_the_server_keeps_no_other_worker_from_being_alone() {
+        let device = Arc::new(Awaiting::default());
+        let keyspace = with_a_cold_key(&device);
+        let mut server = keyspace.accessor().unwrap();
+        server.begin_batch(0);
+        let cold = ready(&mut server, b"cold");
+        let mut keys = VecDeque::new();
+        assert_eq!(server.serving().secure(0, b"elsewhere", &cold, &mut keys), Secured::Yes);
+
+        let (go_on, goes_on) = mpsc::channel();
+        let (latched, is_latched) = mpsc::channel();
+        let mut given = keyspace.accessor().unwrap();
+        let served = thread::spawn(move || {
+            given.begin_batch(0);
+            let warm = ready(&mut given, b"warm");
+            latched.send(()).unwrap();
+            goes_on.recv().unwrap();
+            let secured = given.serving().secure(0, b"elsewhere", &warm, &mut VecDeque::new());
+            given.unit().end();
+            given.end_batch();
+            secured
+        });
+        is_latched.recv().unwrap();
+        *device.within.lock().unwrap() = Some(go_on);
+        device.is_armed.store(true, Ordering::Relaxed);
+        assert_eq!(server.serving().kind_of(&cold), Err(Missing::Cold));
+        assert_eq!(server.serving().read_between(&cold, &mut keys), Secured::Again);
+        assert_eq!(*device.other_was_alone.lock().unwrap(), Some(true));
+        while server.serving().take_over(&mut keys) {
+            keys.clear();
+        }
+        assert_eq!(served.join().unwrap(), Secured::Elsewhere);
+        server.unit().end();
+        server.end_batch();
     }
 }

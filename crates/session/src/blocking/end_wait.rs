@@ -160,7 +160,7 @@ impl WorkerService {
                 // Perhaps it goes on waiting.
                 EndOfWait::Serving => self.deadlines.move_to(&mut connection.deadline_ms, Some(now_ms + 1), id),
                 // The message is on its way.
-                EndOfWait::Before => {}
+                EndOfWait::Before | EndOfWait::Served => {}
             }
         }
     }

@@ -20,9 +20,10 @@ use crate::steps::plan::Planned;
 /// Steps around the command of a waiter. MONITOR showed it, and CLIENT TRACKING remembered its keys, when its client began to
 /// wait; the unit that made its key ready goes on.
 const SERVED: u8 = steps::HOT_KEYS | steps::NOTIFY;
-/// Replies to waiters, by the worker of their connection. They are sent when all waiters are served, by another session too: a
-/// client that has its reply sees what the others got.
-type Answers = Vec<(usize, Unblock)>;
+/// Waiters that were served, and their replies by the worker of their connection. They are sent when all waiters are served, by
+/// another session too: a client that has its reply sees what the others got. CLIENT UNBLOCK says of none of them that it waits
+/// no more before that.
+type Answers = Vec<(Arc<Waiter>, usize, Unblock)>;
 
 /// Memory for serving waiters, empty between two times.
 #[derive(Default)]
@@ -46,7 +47,8 @@ const KEPT: usize = 256;
 pub(crate) fn serve(runner: &mut Runner) {
     let (mut keys, mut answers) = (std::mem::take(&mut runner.serving.keys), std::mem::take(&mut runner.serving.answers));
     serve_all(runner, &mut keys, &mut answers);
-    for (worker, unblock) in answers.drain(..) {
+    for (waiter, worker, unblock) in answers.drain(..) {
+        step!(ShowServed, waiter.show_served());
         runner.context.instance.workers.send(worker, Message::Unblock(Box::new(unblock)));
     }
     // Another session may have taken what was left.
@@ -117,6 +119,7 @@ impl Runner {
             if is_claimed {
                 if self.serve_one(key, &waiter, answers) {
                     waiter.served();
+                    step!(ShowServed, (), else waiter.show_served());
                     self.accessor.waiters().leave_served(&waiter);
                 } else {
                     waiter.go_on_waiting();
@@ -131,7 +134,7 @@ impl Runner {
     }
 
     /// Runs the command of one that waits. False if there is nothing for it.
-    fn serve_one(&mut self, key: &ReadyKey, waiter: &Waiter, answers: &mut Answers) -> bool {
+    fn serve_one(&mut self, key: &ReadyKey, waiter: &Arc<Waiter>, answers: &mut Answers) -> bool {
         let Some(request) = waiter.request().downcast_ref::<Request>() else { return false };
         let mut client = Client::new(Arc::clone(&request.shared), request.access.clone());
         (client.db, client.version) = (waiter.db(), request.version);
@@ -159,7 +162,7 @@ impl Runner {
             let mut messages = Output::new();
             client.write_invalidations(&mut messages);
             let answer = UnblockAnswer::Served(in_one_piece(&mut out), in_one_piece(&mut messages));
-            answers.push((request.shared.worker, Unblock { client: request.shared.id, answer }));
+            answers.push((Arc::clone(waiter), request.shared.worker, Unblock { client: request.shared.id, answer }));
         } else {
             served_in_vain(&mut self.accessor, &self.context, &client, waiter);
         }

@@ -28,6 +28,7 @@ mod view;
 mod walk;
 
 pub use batch::Session;
+pub use blocking::latch_coordinator::ServerEnd;
 pub use blocking::ready_keys::ReadyKeys;
 pub use cold::{Cold, Need, Staging};
 pub use entry::{ElementsMut, Occupied, Pair, Slot, Told, Vacant};

@@ -13,6 +13,8 @@ use crate::{Client, Random, Runtime, Value, storage};
 /// Keys of a circle, and circles that are used by turns.
 const KEYS: usize = 4;
 const CIRCLES: usize = 8;
+/// Clients that wait for one key.
+const WAITERS: usize = 60;
 /// Groups of keys that are served at once.
 const GROUPS: usize = 3;
 
@@ -76,6 +78,50 @@ pub fn served_together<R: Runtime>(runtime: &R, rounds: usize) -> usize {
     }
     threads.into_iter().for_each(Joiner::join);
     early.load(Ordering::Relaxed)
+}
+
+/// CLIENT UNBLOCK of many that wait for one key, while another client pushes an element for each of them: by turns of the one that
+/// has waited longest and of the one that has not. How often one was unblocked after an answer which said of another one that it
+/// waits no more, so that all had been served.
+///
+/// # Panics
+/// When some still wait at the end of a round.
+pub fn unblocked_while_served<R: Runtime>(runtime: &R, rounds: usize) -> usize {
+    let (mut control, mut pusher) = (connect(runtime), connect(runtime));
+    let mut waiters: Vec<Client<R::Stream>> = (0..WAITERS).map(|_| connect(runtime)).collect();
+    let ids: Vec<Value> = waiters.iter_mut().map(|waiter| waiter.line("CLIENT ID")).collect();
+    let by_turns = (0..WAITERS).map(|turn| if turn % 2 == 0 { turn / 2 } else { WAITERS - 1 - turn / 2 });
+    let unblock = |number: usize| match &ids[number] {
+        Value::Integer(id) => format!("CLIENT UNBLOCK {id}"),
+        other => panic!("no number of a client: {other:?}"),
+    };
+    let unblock: Vec<String> = by_turns.map(unblock).collect();
+    let push = format!("RPUSH queue{}", " 1".repeat(WAITERS));
+    let mut random = Random::new(rounds as u64);
+    let mut late = 0;
+    for _ in 0..rounds {
+        for waiter in &mut waiters {
+            send(waiter, "BLPOP queue 0");
+        }
+        await_blocked(runtime, &mut control, WAITERS as u64);
+        let pause = Duration::from_micros(random.below(150) as u64);
+        let (own, line) = (runtime.clone(), push.clone());
+        let pushes = runtime.spawn("pusher", move || {
+            own.sleep(pause);
+            pusher.line(&line);
+            pusher
+        });
+        unblock.iter().for_each(|line| send(&mut control, line));
+        let answers = unblock.iter().map(|_| control.receive().expect("whether it has waited"));
+        let behind = answers.skip_while(|answer| *answer == Value::Integer(1));
+        late += behind.filter(|answer| *answer == Value::Integer(1)).count();
+        for waiter in &mut waiters {
+            waiter.receive().expect("what became of it");
+        }
+        pusher = pushes.join();
+        control.line("DEL queue");
+    }
+    late
 }
 
 /// Transactions that read the destination of the move that they cause, beside others that push there. How often one of these

@@ -30,6 +30,14 @@ struct CoordinatorState {
     given: Vec<Given>,
 }
 
+/// The end of the server that was given a session's ready keys: it has served them then.
+#[must_use]
+#[derive(Debug)]
+pub struct ServerEnd {
+    /// Servers that had ended when it was given them.
+    before: u64,
+}
+
 /// Where the sessions of a store agree which of them is the server.
 #[derive(Default)]
 pub(crate) struct LatchCoordinator {
@@ -43,6 +51,14 @@ pub(crate) struct LatchCoordinator {
 impl LatchCoordinator {
     fn state(&self) -> MutexGuard<'_, CoordinatorState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits until the server has served what a session has given to it.
+    pub(in crate::session) fn await_end(&self, server: &ServerEnd) {
+        let mut backoff = Backoff::new();
+        while step!(AwaitServer, self.ended.load(Ordering::Acquire) == server.before, else false) {
+            backoff.wait();
+        }
     }
 
     /// What the server was given. The flag changes with it, under the mutex.
@@ -62,18 +78,16 @@ pub(in crate::session) struct Serving<'s> {
 
 impl Serving<'_> {
     /// Makes sure that it holds the latch of the bucket of a hash, too. `keys` are those that are ready, whose latches it
-    /// holds. False: another session has served them all instead, and this one holds nothing any more.
-    pub(in crate::session) fn secure(&mut self, hash: u64, keys: &mut VecDeque<ReadyKey>) -> bool {
+    /// holds. Else the server serves them all instead, and this session holds nothing any more; it waits for the server's end.
+    pub(in crate::session) fn secure(&mut self, hash: u64, keys: &mut VecDeque<ReadyKey>) -> Result<(), ServerEnd> {
         if !self.held.is_server {
             if self.held.holds_exclusively(self.index, hash) {
-                return true;
+                return Ok(());
             }
-            if !self.become_server(keys) {
-                return false;
-            }
+            self.become_server(keys)?;
         }
         self.hold_another(hash, keys);
-        true
+        Ok(())
     }
 
     /// Becomes the server before it holds anything. False while another session is.
@@ -100,12 +114,12 @@ impl Serving<'_> {
     }
 
     /// Takes the place of the server, or gives what this session has to the present one.
-    fn become_server(&mut self, keys: &mut VecDeque<ReadyKey>) -> bool {
+    fn become_server(&mut self, keys: &mut VecDeque<ReadyKey>) -> Result<(), ServerEnd> {
         // What is held shared would stand in the way of itself.
         self.held.keep_exclusive(self.index, keys.iter().map(|ready| ready.hash));
         let mut state = self.latch_coordinator.state();
         if self.takes_place(&mut state) {
-            return true;
+            return Ok(());
         }
         sometimes!("a session gives its ready keys to the server");
         state.given.push(Given { latches: self.held.give_away(), keys: keys.drain(..).collect() });
@@ -113,11 +127,7 @@ impl Serving<'_> {
         let ended = self.latch_coordinator.ended.load(Ordering::Relaxed);
         drop(state);
         debug_assert!(self.held.is_empty(), "INV-LATCH-2: who waits for the server holds nothing");
-        let mut backoff = Backoff::new();
-        while step!(AwaitServer, self.latch_coordinator.ended.load(Ordering::Acquire) == ended, else false) {
-            backoff.wait();
-        }
-        false
+        Err(ServerEnd { before: ended })
     }
 
     /// Latches another bucket, as the server, which takes over what it is given meanwhile: that may be among it.

@@ -73,7 +73,8 @@ impl World {
         'served: loop {
             while let Some(key) = keys.front().map(|ready| ready.hash) {
                 let other = (key + 1) % BUCKETS as u64;
-                if !serving.secure(other, &mut keys) {
+                if let Err(server) = serving.secure(other, &mut keys) {
+                    self.latch_coordinator.await_end(&server);
                     break 'served;
                 }
                 self.serve(key, other);

@@ -6,7 +6,7 @@
 use crate::record::Kind;
 use crate::record::key::{Key, ReadyKey};
 use crate::session::batch::Session;
-use crate::session::blocking::latch_coordinator::Serving;
+use crate::session::blocking::latch_coordinator::{ServerEnd, Serving};
 use crate::session::thread_state::ThreadState;
 use crate::shared::Shared;
 use std::collections::VecDeque;
@@ -87,13 +87,23 @@ impl ReadyKeys<'_> {
     }
 
     /// Makes sure that the session holds the latch of the bucket of a hash, too, while it serves the waiters for `keys`: these
-    /// are ready, and it holds their latches. False: another session has served them all instead, and this one holds nothing
-    /// any more.
-    pub fn secure(&mut self, hash: u64, keys: &mut VecDeque<ReadyKey>) -> bool {
+    /// are ready, and it holds their latches.
+    ///
+    /// # Errors
+    /// When another session serves them all instead, and this one holds nothing any more: what to wait for.
+    pub fn secure(&mut self, hash: u64, keys: &mut VecDeque<ReadyKey>) -> Result<(), ServerEnd> {
         self.session.plan().close_unit();
-        let is_held = self.session.serving().secure(hash, keys);
-        debug_assert!(is_held == self.session.plan().holds_exclusively(hash), "INV-LATCH-1: what is latched is known to be held");
-        is_held
+        let secured = self.session.serving().secure(hash, keys);
+        let is_held = self.session.plan().holds_exclusively(hash);
+        debug_assert!(secured.is_ok() == is_held, "INV-LATCH-1: what is latched is known to be held");
+        secured
+    }
+
+    /// Waits until the session that serves the ready keys of this one has done so. From outside the epoch: that session may have to
+    /// enter it, which another one that wants to be alone keeps it from until all have left.
+    pub fn await_server(&self, server: &ServerEnd) {
+        debug_assert!(!self.session.local.participant.is_inside(), "INV-LATCH-3: who waits for the server holds none up");
+        self.session.store.latch_coordinator.await_end(server);
     }
 
     /// All waiters of this session's ready keys are served. Whether it was given more by others meanwhile: then these keys are
