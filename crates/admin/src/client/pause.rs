@@ -109,7 +109,7 @@ fn end_wait(accessor: &mut Accessor, instance: &Instance, client: &ClientShared,
             EndOfWait::Now => break,
             EndOfWait::Before => return false,
             // All other sessions are outside their batches: the unit reads from the device, and all may see what it has done.
-            EndOfWait::Served if accessor.is_alone() => return false,
+            EndOfWait::Served if accessor.unit().is_alone() => return false,
             EndOfWait::Served => {
                 sometimes!("CLIENT UNBLOCK waits for a unit that has served the client");
                 accessor.outside_epoch(thread::yield_now);

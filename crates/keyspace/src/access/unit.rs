@@ -26,6 +26,12 @@ pub struct UnitOfWork<'a> {
 }
 
 impl UnitOfWork<'_> {
+    /// Whether all other sessions are kept out.
+    #[must_use]
+    pub fn is_alone(&self) -> bool {
+        self.accessor.is_alone()
+    }
+
     /// Begins to plan a unit: it has no keys yet.
     pub fn plan(&mut self) {
         debug_assert!(!self.accessor.in_unit(), "a unit has no other one in it");
@@ -182,8 +188,7 @@ impl Accessor {
     }
 
     /// Whether all others are kept out.
-    #[must_use]
-    pub fn is_alone(&self) -> bool {
+    pub(crate) fn is_alone(&self) -> bool {
         self.unit == Unit::Alone
     }
 
