@@ -190,6 +190,8 @@ table! {
     WriteFirst,
     /// Log: holding replies until what they acknowledge is as durable as the mode promises.
     HoldReplies,
+    /// Messages while the log is broken: telling of no unit of work that may have been done before its worker heard of the break.
+    CompareBreaks,
     /// Log: closing connections whose replies acknowledge what a log that broke meanwhile may not have.
     CloseUnlogged,
     /// Scripts: watching what one that is suspended may use.

@@ -10,6 +10,7 @@
 #![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_types))]
 
 pub mod acl;
+mod breaks;
 pub mod client;
 mod instance;
 mod lock;
@@ -25,6 +26,7 @@ pub mod tracking;
 
 pub use acl::Acl;
 pub use almandine_device::watched::DeviceState;
+pub use breaks::Breaks;
 pub use client::{Activity, ClientIdentity, ClientMemory, ClientOrigin, ClientShared, Clients};
 pub use instance::{Applier, Build, Instance, Run};
 pub use messages::{Mailbox, Message, Unblock, UnblockAnswer, Workers};
@@ -38,8 +40,8 @@ pub use observe::slowlog::{self, CommandLogs, SlowEntry, SlowLog};
 pub use observe::statistics::{self, CommandTotals, Statistics, WorkerStatistics};
 pub use pause::{Pause, PauseScope};
 pub use persistence::{
-    Cancelled, Loading, LoadingFigures, LogSeal, OperationLog, Persistence, Reload, RewriteBegun, RewriteCause, RewriteFigures,
-    RewriteOutcome, RewriteRuns, Rewrites, SaveFigures, SaveMeter, SaveOutcome, SaveRefused, SaveTask, Saves,
+    Cancelled, Hearing, Loading, LoadingFigures, LogSeal, OperationLog, Persistence, Reload, RewriteBegun, RewriteCause,
+    RewriteFigures, RewriteOutcome, RewriteRuns, Rewrites, SaveFigures, SaveMeter, SaveOutcome, SaveRefused, SaveTask, Saves,
 };
 pub use rest::{Awake, Rest};
 pub use shutdown::{Shutdown, ShutdownRequest};

@@ -6,6 +6,7 @@ use std::sync::{Arc, OnceLock};
 use almandine_keyspace::ReadyKey;
 use bytes::Bytes;
 
+use crate::breaks::Breaks;
 use crate::client::ClientShared;
 use crate::pubsub::Publication;
 use crate::rest::Rest;
@@ -36,6 +37,8 @@ pub enum Message {
         origin: Option<u64>,
         /// The keys.
         keys: Changed,
+        /// Breaks of the log that all workers had heard of.
+        breaks: u64,
     },
     /// The wait of a client has ended: it goes on.
     Unblock(Box<Unblock>),
@@ -96,11 +99,25 @@ pub struct Workers {
     active: AtomicUsize,
     /// Whether all of them rest.
     pub rest: Arc<Rest>,
+    /// Breaks of the log that they have heard of.
+    pub breaks: Breaks,
 }
 
 impl std::fmt::Debug for Workers {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Workers({})", self.mailboxes.get().map_or(0, Vec::len))
+    }
+}
+
+impl Message {
+    /// Of a message that tells of units of work, the breaks of the log that all workers had heard of when it was sent.
+    #[must_use]
+    pub fn breaks(&self) -> Option<u64> {
+        match self {
+            Self::Publish(publication) => Some(publication.breaks),
+            Self::Invalidate { breaks, .. } => Some(*breaks),
+            _ => None,
+        }
     }
 }
 

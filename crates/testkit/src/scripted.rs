@@ -28,13 +28,20 @@ enum Class {
 pub struct Script {
     class: Class,
     takes_long: bool,
+    ends_refused: bool,
 }
 
 impl Script {
     /// A random one.
     pub fn random(random: &mut Random) -> Self {
         let class = *random.pick(&[Class::Planned, Class::Planned, Class::Computed, Class::Computed, Class::Alone]);
-        Self { class, takes_long: random.chance(15) }
+        Self { class, takes_long: random.chance(15), ends_refused: false }
+    }
+
+    /// The same, but it ends when its first command is refused.
+    #[must_use]
+    pub fn ends_refused(self) -> Self {
+        Self { ends_refused: true, ..self }
     }
 
     /// The words of EVAL. Those of the commands that are among the keys are keys. The script answers with what each command has
@@ -60,6 +67,9 @@ impl Script {
                 };
             }
             code += ")\n";
+            if self.ends_refused && number == 1 {
+                code += "if type(told[1]) == 'table' and told[1].err then return told end\n";
+            }
             if self.takes_long && number == 1 {
                 let _ = writeln!(code, "for i = 1, {ROUNDS} do end");
             }
@@ -92,7 +102,7 @@ mod tests {
         let words = |line: &str| line.split(' ').map(|word| word.as_bytes().to_vec()).collect::<Vec<_>>();
         let commands = [words("GET b"), words("SET a x")];
         let eval = |class, takes_long| {
-            let words = Script { class, takes_long }.words(&commands, &words("a b"));
+            let words = Script { class, takes_long, ends_refused: false }.words(&commands, &words("a b"));
             words.iter().map(|word| String::from_utf8_lossy(word).replace('\n', "; ")).collect::<Vec<_>>().join(" | ")
         };
         let planned = "EVAL | #!lua; local told = {}; told[1] = redis.pcall('GET', KEYS[2]); \

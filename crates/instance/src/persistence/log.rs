@@ -34,6 +34,18 @@ pub struct LogSeal {
     pub durable: bool,
 }
 
+/// When a message that tells of a unit of work may be heard.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Hearing {
+    /// At once.
+    Now,
+    /// When all sessions have left the batches in which they are now, and what they have done in them is in the log as replies ask
+    /// for it.
+    Behind(LogSeal),
+    /// Not at all: the log is broken, and it is not known whether it will have the unit.
+    Never,
+}
+
 impl std::fmt::Debug for OperationLog {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "OperationLog({})", self.is_on())
@@ -113,14 +125,22 @@ impl OperationLog {
         Some(seal)
     }
 
-    /// What has to be waited for until all sessions have left the batches in which they are now, and what they have done in them is
-    /// in the log as replies ask for it; nothing, where replies do not wait.
+    /// When a message that tells of a unit of work may be heard, by a worker that has heard of `heard` breaks. `sent`: those that
+    /// all workers had heard of when it was sent.
     #[must_use]
-    pub fn seal_of_now(&self, heard_breaks: u64) -> Option<LogSeal> {
-        let Running { progress, rings, order } = self.running.get()?;
+    pub fn hearing(&self, heard: u64, sent: u64) -> Hearing {
+        let Some(Running { progress, rings, order }) = self.running.get() else { return Hearing::Now };
         let (epoch, durable) = (order.epoch(), progress.mode() == SyncMode::Always);
-        let waits = (durable || rings.is_void(epoch)) && !is_over(progress, heard_breaks);
-        waits.then_some(LogSeal { epoch, durable })
+        if !durable && !rings.is_void(epoch) {
+            return Hearing::Now;
+        }
+        match progress.state() {
+            LogState::Ended => Hearing::Now,
+            // Its unit of work may have written before its worker heard.
+            LogState::Broken if progress.breaks() == heard && step!(CompareBreaks, sent < heard, else false) => Hearing::Never,
+            LogState::Broken if step!(CloseUnlogged, progress.breaks() == heard, else true) => Hearing::Now,
+            _ => Hearing::Behind(LogSeal { epoch, durable }),
+        }
     }
 
     /// What has to be reached until all that was done is durable, whatever the mode; nothing where it is.

@@ -9,7 +9,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU8, Ordering};
 
 pub use loading::{Loading, LoadingFigures};
-pub use log::{LogSeal, OperationLog};
+pub use log::{Hearing, LogSeal, OperationLog};
 pub use rewrites::{RewriteBegun, RewriteCause, RewriteFigures, RewriteOutcome, RewriteRuns, Rewrites};
 pub use saves::{Cancelled, Reload, SaveFigures, SaveMeter, SaveOutcome, SaveRefused, SaveTask, Saves};
 

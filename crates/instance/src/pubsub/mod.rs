@@ -54,6 +54,8 @@ pub struct Publication {
     pub payload: Bytes,
     /// Patterns with listeners, on any worker, that match the channel.
     pub patterns: Box<[Bytes]>,
+    /// Breaks of the log that all workers had heard of.
+    pub breaks: u64,
 }
 
 impl Publication {
@@ -168,8 +170,8 @@ impl PubSub {
             return receivers;
         }
         let Some(Channel { name, counts }) = part.channel() else { return 0 };
-        let publication =
-            Publication { shard, channel: name.clone(), payload: self.payloads.share(payload), patterns: Box::default() };
+        let (payload, breaks) = (self.payloads.share(payload), self.workers.breaks.heard_by_all());
+        let publication = Publication { shard, channel: name.clone(), payload, patterns: Box::default(), breaks };
         self.post(publication, counts.workers());
         counts.total()
     }
@@ -199,8 +201,8 @@ impl PubSub {
             return None;
         }
         let channel = found.map_or_else(|| Bytes::copy_from_slice(channel), |found| found.name.clone());
-        let payload = self.payloads.share(payload);
-        Some((Publication { shard: false, channel, payload, patterns: patterns.into() }, workers, receivers))
+        let (payload, breaks) = (self.payloads.share(payload), self.workers.breaks.heard_by_all());
+        Some((Publication { shard: false, channel, payload, patterns: patterns.into(), breaks }, workers, receivers))
     }
 
     /// Posts a message to workers.

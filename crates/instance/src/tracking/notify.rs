@@ -121,17 +121,21 @@ impl Tracking {
 
     fn deliver(&self, tracker: &Tracker, message: &Changed, is_own: bool, own: &mut Vec<Changed>) {
         let (shared, redirect) = (&tracker.shared, tracker.options.redirect);
+        let breaks = self.workers.breaks.heard_by_all();
         if redirect == 0 {
             if is_own {
                 own.push(message.clone());
             } else {
-                self.workers.send(shared.worker, Message::Invalidate { client: shared.id, origin: None, keys: message.clone() });
+                self.workers
+                    .send(shared.worker, Message::Invalidate { client: shared.id, origin: None, keys: message.clone(), breaks });
             }
             return;
         }
         let reaches = |target: Arc<ClientShared>| {
-            self.workers
-                .send(target.worker, Message::Invalidate { client: redirect, origin: Some(shared.id), keys: message.clone() })
+            self.workers.send(
+                target.worker,
+                Message::Invalidate { client: redirect, origin: Some(shared.id), keys: message.clone(), breaks },
+            )
         };
         if !self.clients.find(redirect).is_some_and(reaches) {
             self.tell_broken(shared, redirect);

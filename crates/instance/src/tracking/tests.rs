@@ -61,7 +61,7 @@ impl Fixture {
     fn sent(&self) -> Vec<String> {
         let text = |keys: Changed| String::from_utf8_lossy(&keys.unwrap_or_default()).replace("\r\n", " ");
         let show = |message| match message {
-            Message::Invalidate { client, origin, keys } => {
+            Message::Invalidate { client, origin, keys, .. } => {
                 format!("{client}{}{}", if origin.is_some() { '>' } else { ':' }, text(keys))
             }
             Message::RedirectBroken { client, redirect } => format!("{client} broken {redirect}"),

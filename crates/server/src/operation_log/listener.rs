@@ -61,6 +61,7 @@ impl LogListener for Listener {
         self.instance.persistence.set_unlogged(matches!(state, LogState::Full | LogState::Broken));
         self.instance.persistence.rewrites.wake();
         if state == LogState::Broken {
+            self.instance.workers.breaks.announce(self.progress.breaks());
             // Those that wait learn by their connection's end that it is not known what became of what they asked for.
             self.instance.workers.broadcast(&Message::LogBroken);
         }

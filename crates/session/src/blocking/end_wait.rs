@@ -106,7 +106,7 @@ impl WorkerService {
             control.kill(unblock.client, false);
             return;
         }
-        if log.is_on() && self.parked.wait(unblock.client, context, None) {
+        if log.is_on() && self.parked.wait(unblock.client, context, None, self.heard.breaks) {
             control.hold(unblock.client);
         }
         control.resume(unblock.client);

@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 
 use almandine_base::step;
 use almandine_handler::Context;
-use almandine_instance::{LogSeal, Message, OperationLog};
+use almandine_instance::{Hearing, LogSeal, Message, OperationLog};
 
 /// Messages that may wait. Beyond, they are dropped as those are for which a worker's mailbox has no room.
 const MESSAGES_MAX: usize = 1 << 16;
@@ -21,8 +21,6 @@ pub(crate) struct Deferred {
     unnumbered: VecDeque<(LogSeal, Message)>,
     /// Until the units are in the log.
     numbered: VecDeque<(LogSeal, Message)>,
-    /// Breaks of the log that this worker has heard of.
-    heard_breaks: u64,
 }
 
 /// What is to be done with a message that has come.
@@ -31,17 +29,19 @@ pub(crate) enum Arrival {
     Waits,
     /// It is delivered now.
     Goes(Message),
-    /// Too many wait.
+    /// Too many wait, or it may tell of what the log never has.
     Dropped(Message),
 }
 
 impl Deferred {
-    /// Takes a message, if it has to wait.
+    /// Takes a message, if it has to wait. `heard`: breaks of the log that this worker has heard of.
     #[inline]
-    pub(crate) fn take(&mut self, message: Message, context: &Context) -> Arrival {
+    pub(crate) fn take(&mut self, message: Message, context: &Context, heard: u64) -> Arrival {
         let log = &context.instance.persistence.log;
-        let is_told = matches!(message, Message::Publish(_) | Message::Invalidate { .. });
-        if is_told && (log.is_on() || self.is_any()) { self.take_told(message, log) } else { Arrival::Goes(message) }
+        match message.breaks() {
+            Some(sent) if log.is_on() || self.is_any() => self.take_told(message, log, log.hearing(heard, sent)),
+            _ => Arrival::Goes(message),
+        }
     }
 
     /// Whether messages wait.
@@ -50,10 +50,13 @@ impl Deferred {
     }
 
     #[cold]
-    fn take_told(&mut self, message: Message, log: &OperationLog) -> Arrival {
-        let seal = step!(DeferMessages, log.seal_of_now(self.heard_breaks), else None);
-        // None overtakes those that wait, also when the log's mode is another one meanwhile.
-        let seal = seal.or_else(|| self.unnumbered.back().or(self.numbered.back()).map(|(seal, _)| *seal));
+    fn take_told(&mut self, message: Message, log: &OperationLog, hearing: Hearing) -> Arrival {
+        let seal = match step!(DeferMessages, hearing, else Hearing::Now) {
+            Hearing::Behind(seal) => Some(seal),
+            // None overtakes those that wait, also when the log's mode is another one meanwhile.
+            Hearing::Now => self.unnumbered.back().or(self.numbered.back()).map(|(seal, _)| *seal),
+            Hearing::Never => return Arrival::Dropped(message),
+        };
         let Some(seal) = seal else { return Arrival::Goes(message) };
         if self.unnumbered.len() + self.numbered.len() >= MESSAGES_MAX {
             return Arrival::Dropped(message);
@@ -64,9 +67,9 @@ impl Deferred {
     }
 
     /// The next message that need not wait any longer; asked for again until there is none, when more is written or durable.
-    pub(crate) fn next(&mut self, log: &OperationLog) -> Option<Message> {
+    pub(crate) fn next(&mut self, log: &OperationLog, heard: u64) -> Option<Message> {
         while let Some((_, message)) = self.unnumbered.pop_front_if(|(seal, _)| log.has_reached(*seal)) {
-            match log.seal(None, self.heard_breaks) {
+            match log.seal(None, heard) {
                 Some(seal) => self.numbered.push_back((seal, message)),
                 None if self.numbered.is_empty() => return Some(message),
                 None => {
@@ -85,8 +88,7 @@ impl Deferred {
     }
 
     /// The log is broken: what became of what they tell is not known.
-    pub(crate) fn drain(&mut self, log: &OperationLog) -> impl Iterator<Item = Message> {
-        self.heard_breaks = log.breaks().0;
+    pub(crate) fn drain(&mut self) -> impl Iterator<Item = Message> {
         self.numbered.drain(..).chain(self.unnumbered.drain(..)).map(|(_, message)| message)
     }
 }
@@ -162,7 +164,7 @@ mod tests {
     }
 
     fn waits(deferred: &mut Deferred, message: Message, log: &OperationLog) -> bool {
-        matches!(deferred.take_told(message, log), Arrival::Waits)
+        matches!(deferred.take_told(message, log, log.hearing(0, 0)), Arrival::Waits)
     }
 
     /// INV-LOG-3: a message of a unit that is still open is heard when the unit is durable, whatever its number will be.
@@ -178,16 +180,16 @@ mod tests {
             for _ in 0..round {
                 rig.order.begin_epoch();
                 std::thread::yield_now();
-                assert!(deferred.next(&rig.log).is_none(), "the unit has no number");
+                assert!(deferred.next(&rig.log, 0).is_none(), "the unit has no number");
             }
             let number = rig.end_unit();
-            assert!(deferred.next(&rig.log).is_none(), "the unit is in its batch");
+            assert!(deferred.next(&rig.log, 0).is_none(), "the unit is in its batch");
             session.leave();
             assert!(waits(&mut deferred, Message::LookAgain(round + 100), &rig.log));
             let mut heard = Vec::new();
             while heard.len() < 2 {
                 let durable = rig.progress.durable_epoch();
-                match deferred.next(&rig.log) {
+                match deferred.next(&rig.log, 0) {
                     Some(Message::LookAgain(told)) => heard.push(told),
                     Some(_) => unreachable!(),
                     None => assert!(durable < u64::MAX),

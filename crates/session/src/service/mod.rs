@@ -1,5 +1,6 @@
 //! The service of one worker: its connections, what arrives for them, messages of publish/subscribe, and what they hold of memory.
 
+pub(crate) mod breaks;
 pub(crate) mod busy;
 pub(crate) mod deferred;
 pub(crate) mod parked;

@@ -23,16 +23,14 @@ pub(crate) struct Parked {
     waiting: BTreeMap<(u64, bool), Vec<ConnectionId>>,
     /// Memory of the last ones that went on.
     spare: Vec<ConnectionId>,
-    /// Breaks of the log that this worker has heard of.
-    heard_breaks: u64,
 }
 
 impl Parked {
     /// Whether what a connection has just put out has to wait. Then it is held once, and released here. `seen`: the greatest number
-    /// of a unit of work that it may depend on, where that is known.
+    /// of a unit of work that it may depend on, where that is known. `heard`: breaks that this worker has heard of.
     #[cold]
-    pub(crate) fn wait(&mut self, id: ConnectionId, context: &Context, seen: Option<u64>) -> bool {
-        let seal = step!(HoldReplies, context.instance.persistence.log.seal(seen, self.heard_breaks), else None);
+    pub(crate) fn wait(&mut self, id: ConnectionId, context: &Context, seen: Option<u64>, heard: u64) -> bool {
+        let seal = step!(HoldReplies, context.instance.persistence.log.seal(seen, heard), else None);
         if let Some(seal) = seal {
             self.insert(seal, id);
         }
@@ -66,8 +64,7 @@ impl Parked {
 
     /// The log is broken: what became of what they asked for is not known. From now on writes are refused in each round, until the
     /// log goes on.
-    pub(crate) fn close(&mut self, context: &Context, control: &mut dyn Control<Connection>) {
-        self.heard_breaks = context.instance.persistence.log.breaks().0;
+    pub(crate) fn close(&mut self, control: &mut dyn Control<Connection>) {
         std::mem::take(&mut self.waiting).into_values().flatten().for_each(|id| {
             control.kill(id, false);
         });

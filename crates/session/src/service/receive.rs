@@ -21,6 +21,7 @@ use crate::observe::monitor;
 use crate::observe::running;
 use crate::run::outcome::{BatchEnd, Executed, Pending};
 use crate::run::runner::Runner;
+use crate::service::breaks::Heard;
 use crate::service::busy::HeldUp;
 use crate::service::deferred::{Arrival, Deferred};
 use crate::service::parked::Parked;
@@ -54,6 +55,8 @@ pub struct WorkerService {
     /// Connections that wait for the operation log.
     pub(crate) parked: Parked,
     pub(crate) deferred: Deferred,
+    /// Breaks of the log that this worker has heard of.
+    pub(crate) heard: Heard,
     /// Connections whose command waits until what was done is durable, and for what.
     pub(crate) unconfirmed: VecDeque<(LogSeal, ConnectionId)>,
     /// Says whether the worker rests.
@@ -64,6 +67,7 @@ impl WorkerService {
     /// The service of worker `worker`, with its own way to the data.
     #[must_use]
     pub fn new(instance: Arc<Instance>, table: &'static Table, accessor: Accessor, worker: usize) -> Self {
+        let heard = Heard::join(&instance.workers.breaks, worker);
         let mut sessions = Self {
             awake: Awake::new(&instance.workers.rest),
             worker: Worker::new(instance, table, accessor, worker),
@@ -78,6 +82,7 @@ impl WorkerService {
             looks: Deadlines::default(),
             parked: Parked::default(),
             deferred: Deferred::default(),
+            heard,
             unconfirmed: VecDeque::new(),
         };
         sessions.reconfigure();
@@ -248,7 +253,7 @@ impl WorkerService {
                     out.bytes.extend_from_slice(&bytes);
                 }
             }
-            Message::Invalidate { client, origin, keys } => match (control.connection(client), origin) {
+            Message::Invalidate { client, origin, keys, .. } => match (control.connection(client), origin) {
                 (Some((connection, out)), _) => connection.client.write_invalidation(&keys, origin.is_some(), out),
                 (None, Some(origin)) => self.worker.runner.context.instance.tracking.redirect_broken(origin, client),
                 (None, None) => {}
@@ -284,12 +289,7 @@ impl WorkerService {
                     self.confirm(control);
                 }
             }
-            Message::LogBroken => {
-                let context = &self.worker.runner.context;
-                self.parked.close(context, control);
-                let told: Vec<Message> = self.deferred.drain(&context.instance.persistence.log).collect();
-                told.iter().for_each(|message| self.close_those_told(message, control));
-            }
+            Message::LogBroken => self.hear_of_break(control),
             Message::Resume => self.resume_paused(control),
             Message::StallEnd => {
                 let Worker { reads, runner: Runner { accessor, .. }, .. } = &mut self.worker;
@@ -300,7 +300,7 @@ impl WorkerService {
 
     /// Delivers the messages that have waited for the log and need not any more.
     fn deliver_deferred(&mut self, control: &mut dyn Control<Connection>) {
-        while let Some(message) = self.deferred.next(&self.worker.runner.context.instance.persistence.log) {
+        while let Some(message) = self.deferred.next(&self.worker.runner.context.instance.persistence.log, self.heard.breaks) {
             self.deliver(message, control);
         }
         self.burst.flush(&self.worker.runner.context, control);
@@ -308,7 +308,7 @@ impl WorkerService {
 
     /// Closes the connections that a message was for which they do not get: they know by that that they have missed something.
     #[cold]
-    fn close_those_told(&mut self, message: &Message, control: &mut dyn Control<Connection>) {
+    pub(crate) fn close_those_told(&mut self, message: &Message, control: &mut dyn Control<Connection>) {
         match message {
             Message::Publish(publication) => publish::close_listeners(publication, &self.worker.runner.context, control),
             Message::Invalidate { client, .. } => {
@@ -379,7 +379,9 @@ impl Service for WorkerService {
         let put_out = out.len() > written_before || out.has_stream();
         let Runner { context, seen, .. } = &self.worker.runner;
         let seen = seen.number();
-        let holds = put_out && context.instance.persistence.log.is_on() && self.parked.wait(connection.id, context, seen);
+        let holds = put_out
+            && context.instance.persistence.log.is_on()
+            && self.parked.wait(connection.id, context, seen, self.heard.breaks);
         Progress { consumed, needed, next, holds }
     }
 
@@ -412,7 +414,7 @@ impl Service for WorkerService {
         if !matches!(message, Message::Publish(_)) {
             self.burst.flush(&self.worker.runner.context, control);
         }
-        match self.deferred.take(message, &self.worker.runner.context) {
+        match self.deferred.take(message, &self.worker.runner.context, self.heard.breaks) {
             Arrival::Goes(message) => self.deliver(message, control),
             Arrival::Dropped(message) => self.close_those_told(&message, control),
             Arrival::Waits => {}
@@ -466,6 +468,7 @@ impl Service for WorkerService {
             self.sizes.evict(&self.worker.runner.context, control);
         } else if self.worker.runner.suspended.is_some() {
             self.worker.go_on_with_script(control);
+            self.count_breaks();
         } else {
             self.worker.compute(control);
             if self.worker.has_turn() {
@@ -500,6 +503,10 @@ impl Service for WorkerService {
         self.worker.runner.context.instance.keyspace.forget_waiting();
         self.resume_if_over(control);
         self.end_held();
+        if self.heard.breaks < self.worker.runner.context.instance.workers.breaks.announced() {
+            // It began while others were told.
+            self.hear_of_break(control);
+        }
     }
 
     fn may_rest(&self) -> bool {

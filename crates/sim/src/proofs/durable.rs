@@ -86,6 +86,12 @@ impl Log {
         (times * millis, Duration::from_micros(pause_us))
     }
 
+    /// Whether what is told of units waits for them as replies do. Else it is told before they end, and the process may end before
+    /// that.
+    fn holds_messages(self) -> bool {
+        self.mode == Mode::Always || !self.has_rings
+    }
+
     /// Kinds of crashes that it survives.
     fn kinds(self) -> &'static [CrashKind] {
         match self.has_rings {
@@ -182,15 +188,18 @@ pub(super) fn record(plan: Plan, server: &Simulated) -> Result<usize, String> {
             let (own, first_ns) = (server.clone(), machine.draw(time_ns / if log.key_us > 0 { 4 } else { 1 }));
             server.spawn("rewrites", move || rewrite(&own, load.until_ns, first_ns))
         });
-        // A log that is broken keeps nothing from being read.
-        let others = is_harmless.then(|| {
-            let (looking, listening) = (server.clone(), server.clone());
-            let looks = server.spawn("looks", move || Seen::look(&looking, load.until_ns));
-            [looks, server.spawn("listens", move || Seen::listen(&listening))]
+        // A log that is broken keeps nothing from being read, but no unit is told of that it may lack.
+        let looks = is_harmless.then(|| {
+            let own = server.clone();
+            server.spawn("looks", move || Seen::look(&own, load.until_ns))
+        });
+        let listens = (plan.harm != Harm::Hidden && log.holds_messages()).then(|| {
+            let own = server.clone();
+            server.spawn("listens", move || Seen::listen(&own, load.until_ns))
         });
         let threads: Vec<_> = writers.drain(..).map(write).collect();
         writers = threads.into_iter().map(|thread| thread.join()).collect();
-        let seen: Vec<Seen> = others.into_iter().flatten().map(|thread| thread.join()).collect();
+        let seen: Vec<Seen> = looks.into_iter().chain(listens).map(|thread| thread.join()).collect();
         rewrites.into_iter().for_each(|thread| thread.join());
         let last_told_ns = durability::last_told_ns(&writers);
         server.sleep(Duration::from_nanos((load.until_ns + 1_000_000).saturating_sub(server.now_ns())) + AWAY);

@@ -99,17 +99,20 @@ impl Seen {
         seen
     }
 
-    /// Listens to messages of units until the connection ends.
-    pub fn listen<R: Runtime>(runtime: &R) -> Self {
+    /// Listens to messages of units until the time is over or the server does not answer. One that breaks its log closes the
+    /// connections of those that have missed some.
+    pub fn listen<R: Runtime>(runtime: &R, until_ns: u64) -> Self {
         let mut seen = Self::default();
-        let Ok(mut client) = Client::of(runtime) else { return seen };
-        if client.send(&[["SUBSCRIBE", CHANNEL]]).is_err() {
-            return seen;
-        }
-        while let Ok(Value::Array(message)) = client.receive() {
-            let text = message.get(2).and_then(Value::bytes).map(String::from_utf8_lossy).unwrap_or_default();
-            let unit = text.split_once('.').and_then(|(writer, unit)| Some((writer.parse().ok()?, unit.parse().ok()?)));
-            seen.units.extend(unit.map(|unit| (runtime.now_ns(), unit)));
+        while runtime.now_ns() < until_ns {
+            let Ok(mut client) = Client::of(runtime) else { break };
+            if client.send(&[["SUBSCRIBE", CHANNEL]]).is_err() {
+                break;
+            }
+            while let Ok(Value::Array(message)) = client.receive() {
+                let text = message.get(2).and_then(Value::bytes).map(String::from_utf8_lossy).unwrap_or_default();
+                let unit = text.split_once('.').and_then(|(writer, unit)| Some((writer.parse().ok()?, unit.parse().ok()?)));
+                seen.units.extend(unit.map(|unit| (runtime.now_ns(), unit)));
+            }
         }
         seen
     }
@@ -199,7 +202,8 @@ impl Writer {
         let bytes = |words: &[String]| words.iter().map(|word| word.clone().into_bytes()).collect::<Vec<_>>();
         let commands: Vec<_> = commands[1..commands.len() - 1].iter().map(|words| bytes(words)).collect();
         let keys = bytes(&[COUNT.to_owned(), LAST.to_owned(), self.key("last"), self.key("list")]);
-        let eval = Script::random(&mut Random::new(unit)).words(&commands, &keys);
+        // One that is refused publishes nothing.
+        let eval = Script::random(&mut Random::new(unit)).ends_refused().words(&commands, &keys);
         vec![eval.into_iter().map(|word| String::from_utf8_lossy(&word).into_owned()).collect()]
     }
 
