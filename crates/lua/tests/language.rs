@@ -2,7 +2,7 @@
 
 mod common;
 
-use almandine_lua::{Host, HostCall, HostOutcome, LuaValue, MachineOptions, NoHost, RunEnd, compile};
+use almandine_lua::{Host, HostCall, HostOutcome, LuaValue, MachineOptions, NoHost, RunEnd, Values, compile};
 use common::{machine, show};
 
 fn shows(program: &str, expected: &str) {
@@ -191,6 +191,36 @@ fn what_an_older_object_refers_to_survives_a_reset() {
         assert!(expected.is_empty() || text == expected, "{text}");
     }
     assert_eq!(show(&mut machine, "out(counter('d'))", u64::MAX), format!("4d{}\n", "c".repeat(50)));
+}
+
+#[test]
+fn code_that_has_found_a_global_variable_finds_the_next_one_in_its_place() {
+    for deprecated in [false, true] {
+        let mut machine = machine(&MachineOptions { deprecated, ..MachineOptions::default() });
+        let tables = [1.0, 2.0].map(|number| {
+            let table = Values::of(&mut machine).record(&[("field", LuaValue::Number(number))]);
+            Values::of(&mut machine).freeze_table(table);
+            table
+        });
+        let program = "local function get() return x.field, x and x.field, x end
+            local t for i = 1, 3 do t = {get()} end return t[1] + t[2] + t[3].field";
+        let function = machine.load(&compile(program.as_bytes(), b"=p").expect("it compiles")).expect("room");
+        machine.set_global("x", tables[0]);
+        machine.freeze();
+        for (table, sum) in [(tables[0], 3.0), (tables[1], 6.0), (tables[0], 3.0)] {
+            Values::of(&mut machine).force_global("x", table);
+            for _ in 0..2 {
+                machine.start(function, &[]);
+                assert_eq!(machine.run(&mut NoHost, u64::MAX), RunEnd::Done);
+                assert!(
+                    matches!(machine.results(), [LuaValue::Number(found)] if *found == sum),
+                    "{:?}, not {sum}",
+                    machine.results()
+                );
+                machine.reset();
+            }
+        }
+    }
 }
 
 #[test]

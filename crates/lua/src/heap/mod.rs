@@ -222,6 +222,19 @@ impl Heap {
         Ok(())
     }
 
+    /// Fills an empty list with strings that are likely to be passed on only.
+    pub(crate) fn fill_late<'t>(&mut self, table: TableRef, texts: impl ExactSizeIterator<Item = &'t [u8]>) {
+        let Self { strings, tables, memory, .. } = self;
+        let table = tables.get_mut(table.0 as usize);
+        let (size, mut taken) = (table.size(), 0);
+        table.fill(texts.map(|text| {
+            let (string, bytes) = strings.make_late(text);
+            taken += bytes;
+            LuaValue::String(string)
+        }));
+        memory.take(taken + table.size() - size.min(table.size()));
+    }
+
     /// Empties a list that is filled for each run. It belongs to the run that there is, though it outlives it.
     pub(crate) fn empty_list(&mut self, table: TableRef) {
         let table = self.tables.get_mut(table.0 as usize);

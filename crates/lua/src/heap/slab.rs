@@ -27,16 +27,23 @@ impl<T: Default> Slab<T> {
         Self { items: Vec::new(), states: Vec::new(), free: Vec::new(), watermark: 0 }
     }
 
-    #[inline]
+    // In its caller, which makes the object in its place.
+    #[inline(always)]
     pub(crate) fn insert(&mut self, item: T) -> usize {
-        if let Some(index) = self.free.pop() {
-            self.items[index as usize] = item;
-            self.states[index as usize] = State::Live;
-            return index as usize;
+        if !self.free.is_empty() {
+            return self.insert_again(item);
         }
         self.items.push(item);
         self.states.push(State::Live);
         self.items.len() - 1
+    }
+
+    #[inline(never)]
+    fn insert_again(&mut self, item: T) -> usize {
+        let Some(index) = self.free.pop() else { unreachable!("a slot is free") };
+        self.items[index as usize] = item;
+        self.states[index as usize] = State::Live;
+        index as usize
     }
 
     #[inline]

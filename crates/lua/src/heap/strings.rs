@@ -14,6 +14,15 @@ const BUCKETS_KEPT: usize = 8192;
 /// What an object costs beside its bytes.
 pub(super) const OVERHEAD: usize = size_of::<LuaString>() + 1;
 
+/// Copies `N` to `2 N` bytes: the first `N` and the last ones.
+#[inline(always)]
+fn copy_ends<const N: usize>(to: &mut [u8; SHORT_MAX], from: &[u8]) {
+    if let (Some(first), Some(last)) = (from.first_chunk::<N>(), from.last_chunk::<N>()) {
+        to[..N].copy_from_slice(first);
+        to[from.len() - N..from.len()].copy_from_slice(last);
+    }
+}
+
 /// The bytes of a string. Those of a short one are in its slot: making and dropping it takes no memory from the allocator.
 #[derive(Debug)]
 enum Bytes {
@@ -22,17 +31,25 @@ enum Bytes {
 }
 
 impl Bytes {
-    fn short(bytes: &[u8]) -> Self {
-        let (mut own, length) = ([0; SHORT_MAX], bytes.len());
-        match (bytes.first_chunk::<8>(), bytes.last_chunk::<8>()) {
-            // Most are that short: no copying of a length that is not known.
-            (Some(first), Some(last)) if length <= 16 => {
-                own[..8].copy_from_slice(first);
-                own[length - 8..length].copy_from_slice(last);
+    /// Fills those of a short string, which are zero.
+    #[inline]
+    fn fill(&mut self, bytes: &[u8]) {
+        let Self::Short { bytes: own, length } = self else { return };
+        debug_assert_eq!(usize::from(*length), bytes.len(), "it was made for them");
+        let length = bytes.len();
+        // No copying of a length that is not known: the parts overlap.
+        match bytes {
+            [] => {}
+            [first, ..] if length < 4 => {
+                own[0] = *first;
+                own[length / 2] = bytes[length / 2];
+                own[length - 1] = bytes[length - 1];
             }
+            _ if length < 8 => copy_ends::<4>(own, bytes),
+            _ if length <= 16 => copy_ends::<8>(own, bytes),
+            _ if length <= 32 => copy_ends::<16>(own, bytes),
             _ => own[..length].copy_from_slice(bytes),
         }
-        Self::Short { length: length as u8, bytes: own }
     }
 
     #[inline]
@@ -116,7 +133,7 @@ impl Strings {
         if let Some(found) = self.find(bytes, hash) {
             return (self.reference(found), 0);
         }
-        let index = self.items.insert(LuaString::new(Bytes::short(bytes), hash, false));
+        let index = self.insert_short(bytes, hash, false);
         self.link(index);
         (StringRef::short(index), OVERHEAD)
     }
@@ -126,7 +143,16 @@ impl Strings {
         if bytes.len() > SHORT_MAX {
             return self.make_long(bytes.into());
         }
-        (StringRef::long(self.items.insert(LuaString::new(Bytes::short(bytes), 0, true))), OVERHEAD)
+        (StringRef::long(self.insert_short(bytes, 0, true)), OVERHEAD)
+    }
+
+    #[inline]
+    fn insert_short(&mut self, bytes: &[u8], hash: u32, late: bool) -> usize {
+        let own = Bytes::Short { length: bytes.len() as u8, bytes: [0; SHORT_MAX] };
+        let index = self.items.insert(LuaString::new(own, hash, late));
+        // In its place: what was just written in small pieces is slow to copy in larger ones.
+        self.items.get_mut(index).bytes.fill(bytes);
+        index
     }
 
     fn reference(&self, index: usize) -> StringRef {

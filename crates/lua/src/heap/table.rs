@@ -188,6 +188,12 @@ impl Table {
         Ok(())
     }
 
+    /// Appends values, none of which is nil, to a table that has no entries but these.
+    pub(crate) fn fill(&mut self, values: impl ExactSizeIterator<Item = LuaValue>) {
+        debug_assert!(self.entries.is_empty() && values.len() <= ENTRIES_MAX, "a list that is filled for a run");
+        self.array.extend(values);
+    }
+
     /// The array part ends with a value.
     fn trim(&mut self) {
         while self.array.last().is_some_and(|value| value.is_nil()) {

@@ -9,7 +9,7 @@ use super::meta;
 use super::state::{CALLS_MAX, DEPTH_MAX, Event, Fault, Frame, FrameKind, State, Then};
 use crate::instruction::Instruction;
 use crate::proto::Variadic;
-use crate::value::{ClosureRef, LuaValue, ThreadRef};
+use crate::value::{ClosureRef, LuaValue, NativeRef, ThreadRef};
 
 /// Which frame is the upmost one after a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,9 +32,9 @@ pub(crate) fn call(
 ) -> Result<After, Fault> {
     match state.at.stack[slot] {
         LuaValue::Function(closure) => push_lua(state, code, closure, (slot, count), then).map(|()| After::Changed),
-        LuaValue::Native(_) => {
+        LuaValue::Native(native) => {
             push_native(state, code, (slot, count), then)?;
-            run_native(state, code, host, slot + 1, count)
+            run_native(state, code, host, native, (slot + 1, count))
         }
         other => {
             let method = state.metamethod(other, Event::Call);
@@ -59,6 +59,7 @@ impl State {
 }
 
 /// The depth of a new frame; an error beyond the limits.
+#[inline]
 fn depth(state: &mut State, code: &Code, then: Then) -> Result<u16, Fault> {
     let below = state.at.frames.last().map_or(state.at.depth, |frame| frame.depth);
     if state.at.frames.len() >= CALLS_MAX {
@@ -85,7 +86,8 @@ pub(crate) fn push_lua(
     let loaded = &*code.get(proto).proto;
     let depth = depth(state, code, then)?;
     let (parameters, registers) = (usize::from(loaded.parameters), usize::from(loaded.registers));
-    let base = if loaded.variadic == Variadic::No {
+    // Without arguments there are none behind which the registers would lie.
+    let base = if loaded.variadic == Variadic::No || count == 0 && loaded.variadic != Variadic::Table {
         state.need(slot + 1, registers.max(count));
         let base = slot + 1;
         state.at.stack[base + count.min(parameters)..base + registers].fill(LuaValue::Nil);
@@ -132,6 +134,7 @@ fn spread_arguments(state: &mut State, proto: &crate::proto::Proto, slot: usize,
     base
 }
 
+#[inline]
 fn push_native(state: &mut State, code: &Code, (slot, count): (usize, usize), then: Then) -> Result<(), Fault> {
     let depth = depth(state, code, then)?;
     state.at.top = slot + 1 + count;
@@ -149,8 +152,14 @@ fn push_native(state: &mut State, code: &Code, (slot, count): (usize, usize), th
 }
 
 /// Runs the native function whose frame is the upmost one.
-pub(crate) fn run_native(state: &mut State, code: &Code, host: &mut dyn Host, base: usize, count: usize) -> Result<After, Fault> {
-    let LuaValue::Native(native) = state.at.stack[base - 1] else { return Err(Fault::Abort) };
+#[inline]
+pub(crate) fn run_native(
+    state: &mut State,
+    code: &Code,
+    host: &mut dyn Host,
+    native: NativeRef,
+    (base, count): (usize, usize),
+) -> Result<After, Fault> {
     let function = state.heap.native(native).function;
     let after = match code.native(function) {
         Some(native) => {
@@ -172,20 +181,18 @@ fn call_host(
     function: u32,
     (base, count): (usize, usize),
 ) -> Result<After, Fault> {
-    let mut results = std::mem::take(&mut state.results);
+    let State { heap, results, at, current, .. } = state;
     results.clear();
-    let arguments = &state.at.stack[base..base + count];
-    let frames = &state.at.frames;
-    let is_main = state.current == ThreadRef(0);
-    let call = &mut HostCall { heap: &mut state.heap, arguments, results: &mut results, frames, code, is_main };
-    let outcome = host.call(function & !HOST, call);
-    let first = results.first().copied().unwrap_or_default();
-    let number = results.len();
+    let (arguments, frames, is_main) = (&at.stack[base..base + count], &*at.frames, *current == ThreadRef(0));
+    let outcome = host.call(function & !HOST, &mut HostCall { heap, arguments, results, frames, code, is_main });
+    let first = state.results.first().copied().unwrap_or_default();
+    let number = state.results.len();
     let is_plain = matches!(state.at.frames.last(), Some(Frame { then: Then::Results(1), .. }));
     if !is_plain {
-        results.drain(..).for_each(|value| state.push(value));
+        for index in 0..number {
+            state.push(state.results[index]);
+        }
     }
-    state.results = results;
     match outcome {
         HostOutcome::Return if is_plain => {
             state.at.frames.pop();
@@ -286,7 +293,10 @@ fn deliver_elsewhere(
         Then::Concat(last) => return meta::resume_concat(state, code, host, value, last),
         Then::Native | Then::Exit => {
             let slot = frame.function as usize;
-            state.at.stack.copy_within(first..first + count, slot);
+            match count {
+                1 => state.at.stack[slot] = value,
+                _ => state.at.stack.copy_within(first..first + count, slot),
+            }
             state.at.top = slot + count;
             return Ok(After::Changed);
         }

@@ -7,6 +7,7 @@ use std::cell::{Cell, OnceCell};
 use std::sync::Arc;
 
 use crate::heap::Heap;
+use crate::instruction::Instruction;
 use crate::proto::{Constant, Proto};
 use crate::value::LuaValue;
 
@@ -21,6 +22,17 @@ pub(crate) struct Loaded {
     pub(crate) constants: Box<[LuaValue]>,
     /// The functions inside, by their numbers here.
     pub(crate) prototypes: Box<[u32]>,
+    /// What the instructions that ask for global variables have found, by their places; nothing for code without one.
+    pub(crate) found: Box<[Cell<Found>]>,
+}
+
+/// What an instruction that asks for a global variable has found, where that stays as it is.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Found {
+    /// Nil where it is not known.
+    pub(crate) value: LuaValue,
+    /// Whether the next instruction is done with it: the value is that of its field.
+    pub(crate) skips: bool,
 }
 
 /// A function of the library.
@@ -36,13 +48,22 @@ pub(crate) struct Code {
     natives: Vec<Native>,
     /// Their plain cases.
     plain: Vec<Option<Plain>>,
+    /// No function gets other globals.
+    pub(crate) one_environment: bool,
     /// Entries below it outlive the region.
     watermark: usize,
 }
 
 impl Code {
-    pub(crate) fn new(natives: Vec<Native>, plain: Vec<Option<Plain>>) -> Self {
-        Self { chunks: std::array::from_fn(|_| OnceCell::new()), length: Cell::new(0), natives, plain, watermark: 0 }
+    pub(crate) fn new(natives: Vec<Native>, plain: Vec<Option<Plain>>, one_environment: bool) -> Self {
+        Self {
+            chunks: std::array::from_fn(|_| OnceCell::new()),
+            length: Cell::new(0),
+            natives,
+            plain,
+            one_environment,
+            watermark: 0,
+        }
     }
 
     /// The native function of a number; `None` for those of the host.
@@ -78,14 +99,23 @@ impl Code {
     pub(crate) fn load(&self, proto: &Arc<Proto>, heap: &mut Heap) -> Option<u32> {
         let prototypes = proto.prototypes.iter().map(|inner| self.load(inner, heap)).collect::<Option<_>>()?;
         let constants: Box<[LuaValue]> = proto.constants.iter().map(|constant| value(constant, heap)).collect();
-        heap.memory.take(size_of::<Loaded>() + constants.len() * size_of::<LuaValue>());
+        let asks = proto.code.iter().any(|instruction| matches!(instruction, Instruction::GetGlobal { .. }));
+        let found = vec![Cell::default(); if asks { proto.code.len() } else { 0 }].into_boxed_slice();
+        heap.memory.take(size_of::<Loaded>() + constants.len() * size_of::<LuaValue>() + size_of_val(&*found));
         let index = self.length.get();
         let (chunk, offset) = Self::place(index);
         let entries = self.chunks.get(chunk)?.get_or_init(|| (0..FIRST << chunk).map(|_| OnceCell::new()).collect());
-        let placed = entries[offset].set(Loaded { proto: Arc::clone(proto), constants, prototypes });
+        let placed = entries[offset].set(Loaded { proto: Arc::clone(proto), constants, prototypes, found });
         debug_assert!(placed.is_ok(), "an entry is filled once");
         self.length.set(index + 1);
         Some(index as u32)
+    }
+
+    /// A global variable has changed.
+    pub(crate) fn forget_found(&self) {
+        for index in 0..self.length.get() {
+            self.get(index as u32).found.iter().for_each(|found| found.set(Found::default()));
+        }
     }
 
     /// Constants of all that is loaded.

@@ -4,7 +4,7 @@
 //! brought up to date before anything that may fail, call or suspend.
 
 use super::call::{After, call, deliver, push_lua};
-use super::code::Code;
+use super::code::{Code, Found, Loaded};
 use super::error::run_error;
 use super::host::Host;
 use super::meta::{self, arithmetic_slow};
@@ -123,6 +123,12 @@ pub(crate) fn execute(state: &mut State, code: &Code, host: &mut dyn Host) -> Re
                     state.set_upvalue(upvalue, value);
                 }
                 Instruction::GetGlobal { a, k } => {
+                    let found = loaded.found[pc - 1].get();
+                    if !found.value.is_nil() {
+                        register!(a) = found.value;
+                        pc += usize::from(found.skips);
+                        continue;
+                    }
                     let environment = state.heap.closure(running(state, base, function)).environment;
                     let key = constants[k as usize];
                     let value = match key {
@@ -134,6 +140,9 @@ pub(crate) fn execute(state: &mut State, code: &Code, host: &mut dyn Host) -> Re
                         after!(meta::index(state, code, host, (LuaValue::Table(environment), None), key, a)?);
                     } else {
                         register!(a) = value;
+                        if code.one_environment && state.heap.is_read_only(environment) {
+                            loaded.found[pc - 1].set(find(state, loaded, pc, value));
+                        }
                     }
                 }
                 Instruction::SetGlobal { a, k } => {
@@ -428,6 +437,23 @@ pub(crate) fn execute(state: &mut State, code: &Code, host: &mut dyn Host) -> Re
 
 fn register_of(operand: Operand) -> Option<u8> {
     (!operand.is_constant()).then(|| operand.index() as u8)
+}
+
+/// What the instruction before `pc`, which asks for a global variable, has found in read-only globals. Where that is a read-only
+/// table, and the next instruction asks for a field of it, the field stays as it is, too.
+#[cold]
+#[inline(never)]
+fn find(state: &State, loaded: &Loaded, pc: usize, value: LuaValue) -> Found {
+    if let Some([Instruction::GetGlobal { a, .. }, Instruction::GetField { a: to, b, k }]) = loaded.proto.code.get(pc - 1..=pc)
+        && [to, b] == [a, a]
+        && let (LuaValue::Table(table), LuaValue::String(name)) = (value, loaded.constants[*k as usize])
+        && state.heap.is_read_only(table)
+        && let field = state.heap.table(table).get_string(name)
+        && !field.is_nil()
+    {
+        return Found { value: field, skips: true };
+    }
+    Found { value, skips: false }
 }
 
 /// Gives the result of a plain call, if there is one, to a caller that wants `c - 1` values, or all.

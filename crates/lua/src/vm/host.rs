@@ -89,6 +89,11 @@ impl HostCall<'_> {
         LuaValue::String(self.heap.string(bytes))
     }
 
+    /// A new string that is likely to be passed on, or compared, only.
+    pub fn late_string(&mut self, bytes: &[u8]) -> LuaValue {
+        LuaValue::String(self.heap.late_string(bytes))
+    }
+
     /// A new table.
     pub fn table(&mut self, array: usize, entries: usize) -> TableRef {
         self.heap.new_table(array, entries)

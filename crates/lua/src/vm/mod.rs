@@ -66,6 +66,8 @@ pub struct Machine {
     used: usize,
     /// Lists that are filled for each run.
     lists: Vec<TableRef>,
+    /// A run has begun and was not ended.
+    is_started: bool,
 }
 
 impl Default for Machine {
@@ -79,14 +81,14 @@ impl Machine {
     #[must_use]
     pub fn new(options: &MachineOptions) -> Self {
         let entries = library::entries(options.deprecated);
-        let code =
-            Code::new(entries.iter().map(|entry| entry.native).collect(), entries.iter().map(library::Entry::plain).collect());
+        let (natives, plain) = (entries.iter().map(|entry| entry.native), entries.iter().map(library::Entry::plain));
+        let code = Code::new(natives.collect(), plain.collect(), !options.deprecated);
         let mut state = State::new(options.seed);
         library::install(&mut state, &entries);
         state.heap.memory.set_limit(options.memory_limit);
         state.errors.tables = options.error_tables;
         let used = state.heap.memory.used();
-        Self { state, code, used, lists: Vec::new() }
+        Self { state, code, used, lists: Vec::new(), is_started: false }
     }
 
     /// Makes the globals, everything that can be reached from them, and the metatables of basic types read-only.
@@ -165,7 +167,9 @@ impl Machine {
 
     /// Prepares a call; [`Self::run`] executes it.
     pub fn start(&mut self, function: LuaValue, arguments: &[LuaValue]) {
-        self.stop();
+        if std::mem::replace(&mut self.is_started, true) {
+            self.stop();
+        }
         self.state.push(function);
         arguments.iter().for_each(|argument| self.state.push(*argument));
     }
@@ -219,6 +223,7 @@ impl Machine {
     /// Drops everything that the run has left behind.
     pub fn reset(&mut self) {
         self.stop();
+        self.is_started = false;
         self.lists.iter().for_each(|list| self.state.heap.empty_list(*list));
         // What is left above the top is never read: functions begin with registers that are nil.
         if self.state.at.stack.len() > self::state::STACK_START {

@@ -93,7 +93,8 @@ fn step(state: &mut State, code: &Code, host: &mut dyn Host) -> Result<Option<En
             state.frame_mut().kind = FrameKind::Native;
             let base = frame.base as usize;
             let count = state.at.top - base;
-            run_native(state, code, host, base, count)?
+            let LuaValue::Native(native) = state.at.stack[base - 1] else { return Err(Fault::Abort) };
+            run_native(state, code, host, native, (base, count))?
         }
     };
     Ok((after == After::Suspended).then_some(Ended::Suspended))

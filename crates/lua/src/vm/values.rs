@@ -78,9 +78,18 @@ impl<'m> Values<'m> {
         let (name, list) = (self.machine.string(name.as_bytes()), self.machine.state.heap.new_table(0, 0));
         let globals = self.machine.state.globals;
         self.machine.state.heap.force(globals, name, LuaValue::Table(list));
+        self.machine.code.forget_found();
         self.machine.lists.push(list);
         self.machine.keep();
         LuaValue::Table(list)
+    }
+
+    /// Fills an empty list for one run, or a new one in place of nil, with strings that are likely to be passed on only.
+    pub fn fill_late<'t>(&mut self, list: LuaValue, texts: impl ExactSizeIterator<Item = &'t [u8]>) -> LuaValue {
+        let heap = &mut self.machine.state.heap;
+        let table = if let LuaValue::Table(list) = list { list } else { heap.new_table(texts.len(), 0) };
+        heap.fill_late(table, texts);
+        LuaValue::Table(table)
     }
 
     /// A new string that is likely to be passed on only.
@@ -97,6 +106,7 @@ impl<'m> Values<'m> {
     pub fn force_global(&mut self, name: &str, value: LuaValue) {
         let key = LuaValue::String(self.machine.state.heap.string(name.as_bytes()));
         self.machine.state.heap.force(self.machine.state.globals, key, value);
+        self.machine.code.forget_found();
     }
 
     /// Whether a function, with all that it reaches by the variables that it has captured, finds the same in each call: none of

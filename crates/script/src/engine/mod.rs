@@ -133,16 +133,13 @@ impl Engine {
             Program::Script(script) => script.uses,
             Program::Function(_) => [true; 2],
         };
-        self.start_machine(program, |engine, number| {
-            if is_used[number] {
-                engine.gather(given[number]);
-            }
-            is_used[number]
+        self.start_machine(program, |engine, number, list| {
+            if is_used[number] { Values::of(&mut engine.machine).fill_late(list, given[number].iter()) } else { list }
         });
     }
 
-    /// Starts the machine. `gather` makes the values of its keys, and then those of its arguments; false when they are not used.
-    fn start_machine(&mut self, program: &Program, gather: impl Fn(&mut Self, usize) -> bool) {
+    /// Starts the machine. `fill` fills the list of its keys, and then that of its arguments, or makes one.
+    fn start_machine(&mut self, program: &Program, fill: impl Fn(&mut Self, usize, LuaValue) -> LuaValue) {
         let mut lists = [LuaValue::Nil; 2];
         let (function, arguments) = match program {
             Program::Script(script) => {
@@ -159,13 +156,7 @@ impl Engine {
         };
         // When its code is loaded, which may be kept.
         for (number, list) in lists.iter_mut().enumerate() {
-            if !gather(self, number) {
-                continue;
-            }
-            match list {
-                LuaValue::Nil => *list = self.machine.list(&self.values),
-                list => self.machine.fill(*list, &self.values),
-            }
+            *list = fill(self, number, *list);
         }
         self.seed = self.seed.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
         self.machine.seed_random((self.seed >> 33) as i32);
@@ -192,9 +183,13 @@ impl Engine {
                 }
             }
             let sole = program.sole_call().unwrap_or_default();
-            self.start_machine(program, |engine, number| {
+            self.start_machine(program, |engine, number, list| {
                 engine.gather_of_call(sole, number);
-                true
+                if list.is_nil() {
+                    return engine.machine.list(&engine.values);
+                }
+                engine.machine.fill(list, &engine.values);
+                list
             });
             run = self.run.take().unwrap_or(run);
         }
@@ -302,14 +297,6 @@ impl Engine {
     /// The lists that scripts find their keys and arguments in.
     fn lists(&mut self) -> [LuaValue; 2] {
         *self.lists.get_or_insert_with(|| NAMES.map(|name| Values::of(&mut self.machine).list_for_runs(name)))
-    }
-
-    fn gather(&mut self, args: Args<'_>) {
-        self.values.clear();
-        for argument in args.iter() {
-            let value = Values::of(&mut self.machine).late_string(argument);
-            self.values.push(value);
-        }
     }
 
     /// Makes values of the keys, or of the arguments, that the one call has used, each at its place.

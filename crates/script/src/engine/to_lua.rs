@@ -5,16 +5,18 @@ use almandine_lua::{HostCall, LuaValue};
 /// Reads the reply that `bytes` begin with, and leaves what is behind it. It was written by a handler, so it is well formed; what
 /// is not becomes nil.
 pub(crate) fn value(call: &mut HostCall<'_>, bytes: &mut &[u8]) -> LuaValue {
+    // What most replies are, in one go over its line.
+    if let [b'$', ..] = **bytes {
+        return match usize::try_from(next_integer(bytes)) {
+            Ok(length) => call.late_string(take(bytes, length)),
+            Err(_) => LuaValue::Boolean(false),
+        };
+    }
+    if let [b':', ..] = **bytes {
+        return LuaValue::Number(next_integer(bytes) as f64);
+    }
     let (lead, line) = next_line(bytes);
     match lead {
-        b'$' => match length(line) {
-            Some(length) => {
-                let text = take(bytes, length);
-                call.string(text)
-            }
-            None => LuaValue::Boolean(false),
-        },
-        b':' => LuaValue::Number(integer(line) as f64),
         b'*' | b'>' => match length(line) {
             Some(length) => array(call, bytes, length),
             None => LuaValue::Boolean(false),
@@ -119,6 +121,21 @@ fn next_line<'b>(bytes: &mut &'b [u8]) -> (u8, &'b [u8]) {
     let end = rest.iter().position(|byte| *byte == b'\r').unwrap_or(rest.len());
     *bytes = rest.get(end + 2..).unwrap_or_default();
     (*lead, &rest[..end])
+}
+
+/// The integer of the next line, behind its first byte.
+fn next_integer(bytes: &mut &[u8]) -> i64 {
+    let (negative, mut rest) = match &bytes[1..] {
+        [b'-', rest @ ..] => (true, rest),
+        rest => (false, rest),
+    };
+    let mut number = 0_i64;
+    while let [digit @ b'0'..=b'9', others @ ..] = rest {
+        number = number.wrapping_mul(10).wrapping_add(i64::from(digit - b'0'));
+        rest = others;
+    }
+    *bytes = rest.get(2..).unwrap_or_default();
+    if negative { number.wrapping_neg() } else { number }
 }
 
 /// The next `length` bytes, without the end of line behind them.
