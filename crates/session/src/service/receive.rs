@@ -123,6 +123,7 @@ impl WorkerService {
         runner.now_ms = now_ms;
         runner.accessor.set_quiet(connection.client.no_touch);
         runner.timing.begin(start_ns);
+        runner.rotation.batch_ns = start_ns;
         runner.seen.begin(runner.context.instance.persistence.log.is_on());
         let Self { worker, batch, .. } = self;
         let received = Received { batch, input };

@@ -29,6 +29,8 @@ pub(crate) struct Rotation {
     pub(crate) waiting: VecDeque<ConnectionId>,
     /// What first slices have taken in this part of the worker's round.
     pub(crate) spent_ns: u64,
+    /// When the connection's batch began that runs.
+    pub(crate) batch_ns: u64,
     /// How many scripts of the node had been killed when this was last asked.
     pub(crate) kills: u64,
 }

@@ -8,5 +8,6 @@ mod databases;
 mod expiry;
 mod limits;
 mod rig;
+mod scripts;
 mod served;
 mod unplanned;

@@ -8,8 +8,8 @@ use almandine_config::{Config, Startup};
 use almandine_handler::{Command, Table};
 use almandine_instance::{Acl, Instance};
 use almandine_io::socket::Address;
-use almandine_keyspace::{Keyspace, Options};
-use almandine_net::{Next, Peer, Service};
+use almandine_keyspace::{Accessor, Keyspace, Options};
+use almandine_net::{ConnectionId, Control, Next, Peer, Service};
 use almandine_session::WorkerService;
 
 type Connection = <WorkerService as Service>::Connection;
@@ -81,6 +81,29 @@ impl Rig {
         String::from_utf8_lossy(&out.bytes).into_owned()
     }
 
+    /// Sends requests of a client and returns what is answered before the worker looks at another connection, and what is not yet
+    /// executed.
+    pub(crate) fn look<'r>(&mut self, client: usize, requests: &'r str) -> (String, &'r str) {
+        let mut out = Output::new();
+        let progress = self.sessions.receive(self.clients[client].as_mut().unwrap(), requests.as_bytes(), &mut out);
+        self.next = progress.next;
+        (String::from_utf8_lossy(&out.bytes).into_owned(), &requests[progress.consumed..])
+    }
+
+    /// Does the work that waits for no event. Returns the clients whose connections are resumed.
+    pub(crate) fn work(&mut self) -> Vec<usize> {
+        let mut control = Resumed { clients: &mut self.clients, out: Output::new(), resumed: Vec::new() };
+        if self.sessions.has_work() {
+            self.sessions.work(&mut control);
+        }
+        control.resumed
+    }
+
+    /// The way to the data of another worker.
+    pub(crate) fn other(&self) -> Accessor {
+        self.instance.keyspace.accessor().unwrap()
+    }
+
     /// The connection of a client is gone.
     pub(crate) fn close(&mut self, client: usize) {
         self.sessions.close(self.clients[client].take().unwrap());
@@ -91,5 +114,35 @@ impl Rig {
         let before = steps::taken();
         work(self);
         steps::taken() - before
+    }
+}
+
+/// Connections, as the worker's service sees them between two looks.
+struct Resumed<'c> {
+    clients: &'c mut [Option<Connection>],
+    out: Output,
+    resumed: Vec<usize>,
+}
+
+impl Control<Connection> for Resumed<'_> {
+    fn connection(&mut self, id: ConnectionId) -> Option<(&mut Connection, &mut Output)> {
+        let client = self.clients.get_mut(id as usize - 1)?.as_mut()?;
+        Some((client, &mut self.out))
+    }
+
+    fn kill(&mut self, _id: ConnectionId, _after_flush: bool) -> bool {
+        false
+    }
+
+    fn resume(&mut self, id: ConnectionId) {
+        self.resumed.push(id as usize - 1);
+    }
+
+    fn hold(&mut self, _id: ConnectionId) {}
+
+    fn release(&mut self, _id: ConnectionId) {}
+
+    fn each(&mut self, visit: &mut dyn FnMut(ConnectionId, &mut Connection)) {
+        self.clients.iter_mut().zip(1..).for_each(|(client, id)| client.iter_mut().for_each(|client| visit(id, client)));
     }
 }

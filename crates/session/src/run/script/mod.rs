@@ -31,6 +31,8 @@ use crate::state::script_run::{Before, Restart, Scope, ScriptRun, Slice, Suspend
 
 /// What a planned script may take before it is suspended.
 const FIRST_SLICE_NS: u64 = 2_000_000;
+/// What a connection's batch may take before a script of it waits until other connections have been looked at.
+const BATCH_NS: u64 = 500_000;
 /// What one that is alone, and has run for long, may take between two rounds of its worker.
 const SLICE_NS: u64 = 5_000_000;
 /// How often a script begins anew, with a slice that is twice as long each time, before it runs alone.
@@ -111,9 +113,12 @@ impl Runner {
         Ok(())
     }
 
-    /// Whether scripts of this part of the round have taken so long that others wait for the next one.
+    /// Whether a script waits for the next part of the round: others of this one, or what came before it in its connection's batch,
+    /// have taken so long.
     fn is_past_turn(&mut self, client: &Client) -> bool {
-        self.rotation.spent_ns >= FIRST_SLICE_NS && !self.is_past && !self.accessor.reader(client.db).plan().in_unit()
+        let batch_ns = self.timing.begun_ns().saturating_sub(self.rotation.batch_ns);
+        let is_long = self.rotation.spent_ns >= FIRST_SLICE_NS || batch_ns >= BATCH_NS;
+        is_long && !self.is_past && !self.accessor.reader(client.db).plan().in_unit()
     }
 
     /// Runs a script that may run. One that is planned, and uses a key outside of its plan before anything of it was seen, has

@@ -1,0 +1,86 @@
+//! How long the scripts of one connection run before the worker looks at the others, and how often those try whose keys show while
+//! they run, of which one runs at a time.
+
+use std::collections::VecDeque;
+
+use almandine_net::Next;
+
+use crate::rig::{Rig, request};
+
+/// Scripts that a client sends together.
+const SCRIPTS: usize = 60;
+
+/// Looks that it takes to answer scripts that a client sends together, each with a command before and behind it.
+fn looks(script: &str) -> usize {
+    let mut rig = Rig::new();
+    let client = rig.open();
+    let each = request(["INCR", "before"]) + &request(["EVAL", script, "1", "key"]) + &request(["INCR", "behind"]);
+    let all = each.repeat(SCRIPTS);
+    let (mut rest, mut answered, mut looks) = (&*all, String::new(), 0);
+    while !rest.is_empty() {
+        let (replies, left) = rig.look(client, rest);
+        assert!(left.len() < rest.len(), "each look answers something");
+        assert_eq!(rig.next, if left.is_empty() { Next::Continue } else { Next::Await });
+        (rest, looks) = (left, looks + 1);
+        answered += &replies;
+    }
+    let number = |number: usize| format!(":{number}\r\n");
+    let expected: String = (1..=SCRIPTS).map(|round| number(round).repeat(3)).collect();
+    assert_eq!(answered, expected, "each is executed once, in order");
+    assert_eq!(rig.units_alone(), 0);
+    looks
+}
+
+#[test]
+fn scripts_that_are_sent_together_let_others_run_between_them() {
+    // One that has written is not suspended by itself.
+    let work = "for _ = 1, 4 do for i = 1, 100000 do local x = i % 7 end end return n";
+    for key in ["KEYS[1]", "string.lower('KEY')"] {
+        let count = looks(&format!("local n = redis.call('INCR', {key}) {work}"));
+        assert!(count >= SCRIPTS / 4, "{SCRIPTS} scripts in {count} looks");
+    }
+}
+
+/// Tries and turns of `clients` scripts that write keys which show while they run, beside another worker that has one for three
+/// rounds.
+fn tries_and_turns(clients: usize) -> (usize, usize) {
+    let mut rig = Rig::new();
+    let script = request(["EVAL", "return redis.call('INCR', string.lower('KEY'))", "1", "key"]);
+    let mut other = rig.other();
+    assert!(other.unit().try_begin_batch(0) && other.unit().try_begin_growing());
+    let mut waiting: Vec<usize> = (0..clients).map(|_| rig.open()).collect();
+    let (mut tries, mut turns, mut ended) = (0, 0, 0);
+    for round in 0.. {
+        if round == 3 {
+            let mut keys = VecDeque::new();
+            other.serving().begin(&mut keys);
+            assert!(keys.is_empty() && !other.serving().take_over(&mut keys));
+            other.unit().end();
+            other.end_batch();
+        }
+        for client in waiting {
+            let (reply, rest) = rig.look(client, &script);
+            tries += 1;
+            if round < 3 {
+                assert_eq!((&*reply, rest, rig.next), ("", &*script, Next::Await));
+            } else {
+                ended += 1;
+                assert_eq!((reply, rest, rig.next), (format!(":{ended}\r\n"), "", Next::Continue));
+            }
+        }
+        turns += usize::from(round >= 3);
+        if ended == clients {
+            break;
+        }
+        waiting = rig.work();
+    }
+    assert_eq!((rig.work(), rig.units_alone()), (Vec::new(), 0));
+    (tries, turns)
+}
+
+#[test]
+fn scripts_that_wait_for_another_one_try_once_in_a_round_and_all_have_their_turn_when_it_has_ended() {
+    for clients in [15, 30, 60] {
+        assert_eq!(tries_and_turns(clients), (4 * clients, 1));
+    }
+}
