@@ -198,6 +198,8 @@ table! {
     WatchScript,
     /// Script: what it has read is kept back from its client's tracking while it may begin anew.
     KeepRead,
+    /// Scripts: noting that one has changed or told something, which does not begin anew then.
+    NoteSeen,
     /// Scripts: beginning anew when a key of one that was suspended has changed.
     CompareScript,
 }

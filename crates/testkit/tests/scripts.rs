@@ -515,6 +515,57 @@ fn what_a_run_tells_that_is_given_up_is_noticed() {
     must_notice("KeepRead", &["--workers", "2"], 1, runs_that_are_given_up_tell_nothing);
 }
 
+/// What a script has changed and published is heard once, by MONITOR's listeners, too, however long it goes on, and whatever others
+/// do to its keys meanwhile: it does not begin anew.
+fn what_is_told_is_told_once(server: &Server) {
+    let (mut client, mut caller, mut listener) = (server.client(), server.client(), server.client());
+    ok(&mut client, &["SET", "changing", "0"]);
+    ok(&mut client, &["CONFIG", "SET", "notify-keyspace-events", "E$"]);
+    for line in ["HELLO 3", "CLIENT TRACKING ON BCAST PREFIX counted"] {
+        listener.line(line);
+    }
+    listener.send(&[["SUBSCRIBE", "said"], ["SUBSCRIBE", "__keyevent@0__:incrby"]]).expect("sent");
+    for _ in 0..2 {
+        listener.receive().expect("a confirmation");
+    }
+    let work = "redis.call('GET', KEYS[1]) local n = redis.call('INCR', KEYS[2]) redis.call('PUBLISH', 'said', n)
+                for _ = 1, 4 do for i = 1, 100000 do local x = i % 7 end end redis.call('GET', KEYS[1]) return n";
+    let rounds = if full() { 40 } else { 6 };
+    for round in 1..=rounds {
+        let script = thread::scope(|scope| {
+            let script = scope.spawn(|| caller.call(&["EVAL", work, "2", "changing", "counted"]).expect("a reply"));
+            while !script.is_finished() {
+                client.call(&["APPEND", "changing", "x"]).expect("a reply");
+                thread::sleep(Duration::from_millis(1));
+            }
+            script.join().expect("a reply")
+        });
+        assert_eq!(script, Value::Integer(round));
+    }
+    client.call(&["PUBLISH", "said", "end"]).expect("a reply");
+    let mut heard = [0; 3];
+    loop {
+        let message = listener.receive().expect("a message").to_string();
+        match &message {
+            message if message.contains("$\"end\"") => break,
+            message if message.contains("invalidate") => heard[0] += 1,
+            message if message.contains("keyevent") => heard[1] += i64::from(message.contains("counted")),
+            _ => heard[2] += 1,
+        }
+    }
+    assert_eq!(heard, [rounds; 3], "invalidations, events and messages");
+}
+
+#[test]
+fn what_a_script_tells_is_told_once() {
+    what_is_told_is_told_once(&Server::start(&Program::Almandine, &["--workers", "2"]));
+}
+
+#[test]
+fn a_script_that_begins_anew_though_it_has_told_something_is_noticed() {
+    must_notice("NoteSeen", &["--workers", "2"], 1, what_is_told_is_told_once);
+}
+
 /// A server that does not look whether keys of a suspended script have changed is noticed.
 #[test]
 fn scripts_that_go_on_over_changes_are_noticed() {

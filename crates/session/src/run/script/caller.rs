@@ -234,7 +234,7 @@ impl Commands for Caller<'_> {
         let together = !self.runner.timing.exact && dispatch.flags.any(Flags::FAST);
         let called = Called { dispatch, planned: &planned, number: 0, together, watched_bytes: self.watched_bytes };
         self.runner.restart = if self.run.seen { Restart::No } else { Restart::Possible };
-        self.run.seen |= dispatch.flags.any(Flags::MAY_WRITE);
+        step!(NoteSeen, self.run.seen |= dispatch.flags.any(Flags::MAY_WRITE));
         let ran = self.runner.run::<IN_SCRIPT>(self.client, out, called, || args);
         debug_assert!(ran.is_ok(), "a command of a unit has a reply, if only an error");
         if let Some(tracked) = tracked {
