@@ -49,10 +49,11 @@ pub fn shrink(scenario: &Scenario, bound: Bound) -> Option<Failing> {
     Some(shrinker.best)
 }
 
-/// The operations of a run that fails, and how it does.
+/// The operations of a run that fails, each once, and how it does.
 fn fails(scenario: &Scenario) -> Option<(Vec<(usize, u64)>, String)> {
     let recorded = proofs::run(scenario);
-    let operations = recorded.operations.clone();
+    let mut known = BTreeSet::new();
+    let operations = recorded.operations.iter().copied().filter(|operation| known.insert(*operation)).collect();
     recorded.check().err().map(|report| (operations, report))
 }
 

@@ -44,6 +44,8 @@ pub struct Accessor {
     pub(crate) published: Classes,
     /// Whether there are units of work whose keys show while they run.
     pub(crate) meets_growing: bool,
+    /// Whether time passes within a batch, see [`UnitOfWork::follow_clock`](crate::UnitOfWork::follow_clock).
+    pub(crate) follows_clock: bool,
     /// Where a look for a random key goes on that has met records on the device.
     pub(crate) random_walk: Option<RandomWalk>,
 }
@@ -144,6 +146,7 @@ impl Accessor {
             namespaces: Vec::new(),
             published: Classes::default(),
             meets_growing: false,
+            follows_clock: false,
             random_walk: None,
         }
     }

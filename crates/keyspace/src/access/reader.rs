@@ -99,6 +99,9 @@ impl<'w> Reader<'w> {
         if !hashes.is_empty() {
             self.accessor.session.plan().lock_all(&hashes, exclusive);
         }
+        if hashes.len() > 1 {
+            self.accessor.unit().pass_time();
+        }
         self.accessor.hashes = hashes;
     }
 

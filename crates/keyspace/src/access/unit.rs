@@ -9,6 +9,7 @@
 
 use crate::access::accessor::Unit;
 use crate::{Accessor, Key, Missing};
+use almandine_io::clock;
 use almandine_store::Need;
 use std::sync::atomic::Ordering;
 
@@ -115,9 +116,19 @@ impl UnitOfWork<'_> {
         self.accessor.session.plan().await_others(time_max);
     }
 
-    /// Says that it is later now, after waiting for others.
-    pub fn pass_time(&mut self, now_ms: i64) {
-        self.accessor.session.pass_time(now_ms);
+    /// Says whether time passes within a batch. Not while what happened long ago is replayed.
+    pub fn follow_clock(&mut self, follows: bool) {
+        self.accessor.follows_clock = follows;
+    }
+
+    /// Says that it is later now, if the clock is followed: the time of a unit begins when it has what it has waited for, other
+    /// accessors or latches. So a key that has expired for another unit has expired for all behind that, and one that is set
+    /// has its whole time before it. Returns the time.
+    pub fn pass_time(&mut self) -> i64 {
+        if self.accessor.follows_clock {
+            self.accessor.session.pass_time(clock::unix_ms());
+        }
+        self.accessor.session.now_ms()
     }
 
     /// Ends a unit.

@@ -85,7 +85,6 @@ impl WorkerService {
             return;
         }
         let runner = &mut self.worker.runner;
-        runner.now_ms = now_ms;
         runner.accessor.set_quiet(false);
         runner.timing.begin(start_ns);
         let keys = keys(&mut runner.accessor);

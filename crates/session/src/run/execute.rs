@@ -83,9 +83,7 @@ impl Runner {
         let mark = out.mark();
         self.accessor.unit().begin_alone();
         self.context.statistics().counters.units_alone.add(1);
-        // Others have gone on while it waited for them: what has expired for them has expired for it.
-        self.now_ms = self.later_ms();
-        self.accessor.unit().pass_time(self.now_ms);
+        self.pass_time();
         let outcome = self.call(client, out, called, args);
         debug_assert!(!matches!(outcome, Err(Stop::Unplanned)), "INV-LATCH-3: a unit that is alone holds every key");
         // One that has made a key ready is ended by the caller, behind the command.

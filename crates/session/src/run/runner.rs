@@ -7,7 +7,6 @@ use almandine_base::Output;
 use almandine_base::output::Mark;
 use almandine_base::points::{Witness, witness};
 use almandine_handler::{Client, CommandError, Context, Dispatch, Flags, redact, tracking};
-use almandine_io::clock;
 use almandine_keyspace::Accessor;
 use almandine_resp::Args;
 use almandine_script::Engine;
@@ -88,9 +87,10 @@ pub(crate) struct Runner {
 }
 
 impl Runner {
-    /// The time after a wait, Unix milliseconds: never before the batch's.
-    pub(crate) fn later_ms(&self) -> i64 {
-        if self.is_past { self.now_ms } else { clock::unix_ms().max(self.now_ms) }
+    /// Says that it is later now, see [`UnitOfWork::pass_time`](almandine_keyspace::UnitOfWork::pass_time).
+    #[inline]
+    pub(crate) fn pass_time(&mut self) {
+        self.now_ms = self.accessor.unit().pass_time();
     }
 
     /// Runs a command with the steps around it. Returns where the reply begins.

@@ -257,7 +257,9 @@ impl Worker {
         let runner = &mut self.runner;
         runner.end_unit();
         witness(Witness::Ran, connection.client.shared.id);
-        runner.accessor.unit().remove_expired(unit.keys(&runner.context).map(|(db, key, _)| (db, key)));
+        let watched = connection.client.watching.iter().flat_map(|watching| &watching.keys).filter(|watched| watched.existed);
+        let used = unit.keys(&runner.context).map(|(db, key, _)| (db, key));
+        runner.accessor.unit().remove_expired(used.chain(watched.map(|watched| (watched.db, &*watched.key))));
         self.end_transaction(connection, exec, start_ns, unit.received);
         Ok(())
     }
@@ -286,16 +288,12 @@ impl Worker {
     /// # Errors
     /// When records have to be read first, or are too many to be in memory together. The unit has not begun then.
     fn begin(&mut self, client: &Client, unit: Unit<'_>) -> Outcome {
-        let later_ms = self.runner.later_ms();
-        let Runner { accessor, context, now_ms, .. } = &mut self.runner;
+        let Runner { accessor, context, .. } = &mut self.runner;
         let watched = client.watching.as_ref().map_or(&[][..], |watching| &watching.keys);
         if unit.alone {
             step!(KeepOthersOut, accessor.unit().begin_alone(), else { accessor.unit().plan(); accessor.unit().begin() });
             sometimes!("a transaction runs alone");
             context.statistics().counters.units_alone.add(1);
-            // Others have gone on while it waited for them: what has expired for them has expired for it.
-            *now_ms = later_ms;
-            accessor.unit().pass_time(*now_ms);
         } else {
             for watched in watched {
                 accessor.unit().add(watched.db, &watched.key, false);
@@ -303,6 +301,8 @@ impl Worker {
             step!(PlanKeys, (), else accessor.unit().plan());
             accessor.unit().begin();
         }
+        self.runner.pass_time();
+        let Runner { accessor, context, .. } = &mut self.runner;
         let mut required = Ok(());
         if accessor.keyspace().has_waiters() && !unit.alone {
             let filled = unit.filled(context);

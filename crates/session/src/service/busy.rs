@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use almandine_base::Output;
+use almandine_base::{Output, sometimes};
 use almandine_handler::{Client, Dispatch, Flags, ReplyMode, errors, transaction};
 use almandine_keyspace::{ReadyKey, Waiter};
 use almandine_resp::Args;
@@ -34,19 +34,26 @@ pub(crate) enum HeldUp {
 }
 
 impl Worker {
-    /// Begins a batch, when no other worker is alone any more. False while a script has run for long.
+    /// Begins a batch, when no other worker is alone any more. `now_ms` is its time, unless it has to wait. False while a script
+    /// has run for long.
     #[inline]
     pub(crate) fn enter(&mut self, now_ms: i64) -> bool {
         let runner = &mut self.runner;
-        runner.suspended.is_none() && (runner.accessor.unit().try_begin_batch(now_ms) || self.enter_later(now_ms))
+        if runner.suspended.is_some() {
+            return false;
+        }
+        runner.now_ms = now_ms;
+        runner.accessor.unit().try_begin_batch(now_ms) || self.enter_later()
     }
 
     #[cold]
-    fn enter_later(&mut self, now_ms: i64) -> bool {
+    fn enter_later(&mut self) -> bool {
         let runner = &mut self.runner;
         while !runner.context.instance.scripts.running.is_busy() {
             runner.accessor.unit().await_others(LOOK);
-            if runner.accessor.unit().try_begin_batch(now_ms) {
+            if runner.accessor.unit().try_begin_batch(runner.now_ms) {
+                sometimes!("a batch begins later than it was to");
+                runner.pass_time();
                 return true;
             }
         }

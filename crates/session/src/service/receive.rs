@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use almandine_base::limits::BATCH_COMMANDS_MAX;
+use almandine_base::points::{Witness, witness};
 use almandine_base::{Output, step};
 use almandine_handler::{Access, Client, Kept, Table, pubsub, tracking};
 use almandine_instance::{Awake, ClientOrigin, Instance, LogSeal, Message};
@@ -107,6 +108,8 @@ impl WorkerService {
     /// Enters the epoch, runs the batch, and accounts for it.
     #[inline]
     fn run_batch(&mut self, connection: &mut Connection, input: &[u8], out: &mut Output) -> Executed {
+        // What it sees may be as old as its time.
+        witness(Witness::Begins, connection.client.shared.id);
         let start_ns = clock::monotonic_ns();
         // CLIENT LIST shows a client the bytes of the commands that are being executed, its own.
         connection.client.shared.activity.query_bytes.store(input.len(), Relaxed);
@@ -120,7 +123,6 @@ impl WorkerService {
             return self.run_busy(connection, input, out);
         }
         let runner = &mut self.worker.runner;
-        runner.now_ms = now_ms;
         runner.accessor.set_quiet(connection.client.no_touch);
         runner.timing.begin(start_ns);
         runner.rotation.batch_ns = start_ns;

@@ -66,7 +66,9 @@ impl Replay {
                 ReplayTime::Still => -clock::monotonic_ns().cast_signed(),
                 ReplayTime::Present => clock::unix_ahead_ns(),
             };
-            self.service.worker.runner.is_past = time == ReplayTime::Still;
+            let runner = &mut self.service.worker.runner;
+            runner.is_past = time == ReplayTime::Still;
+            runner.accessor.unit().follow_clock(!runner.is_past);
             let progress = self.service.receive(&mut self.connection, requests, &mut self.out);
             requests = &requests[progress.consumed..];
             if self.out.has_stream() && self.out.finish_stream().is_err() {

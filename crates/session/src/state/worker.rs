@@ -37,9 +37,10 @@ pub(crate) struct Worker {
 }
 
 impl Worker {
-    pub(crate) fn new(instance: Arc<Instance>, table: &'static Table, accessor: Accessor, worker: usize) -> Self {
+    pub(crate) fn new(instance: Arc<Instance>, table: &'static Table, mut accessor: Accessor, worker: usize) -> Self {
         let view = View::new(&instance.config);
         let reads = Reads::new(instance.keyspace.figures().budget_bytes(), instance.workers.active().max(1));
+        accessor.unit().follow_clock(true);
         let runner = Runner {
             accessor,
             timing: Timing::new(table.rows().len(), view.settings()),

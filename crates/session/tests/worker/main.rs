@@ -11,3 +11,4 @@ mod rig;
 mod scripts;
 mod served;
 mod unplanned;
+mod waited;

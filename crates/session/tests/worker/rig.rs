@@ -57,6 +57,11 @@ impl Rig {
         self.instance.statistics.totals().units_alone
     }
 
+    /// What another worker has of the same keys.
+    pub(crate) fn accessor(&self) -> Accessor {
+        self.instance.keyspace.accessor().unwrap()
+    }
+
     /// Opens a client and returns its number.
     pub(crate) fn open(&mut self) -> usize {
         let local = Address::Ip("127.0.0.1:6379".parse().unwrap());

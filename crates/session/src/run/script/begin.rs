@@ -32,27 +32,27 @@ impl Runner {
         {
             if keeps {
                 let known = planned_keys(call);
-                return self.begin_growing(client.db, known.iter().map(|key| &**key)).map(|()| Scope::Planned);
+                self.begin_growing(client.db, known.iter().map(|key| &**key))?;
+                self.pass_time();
+                return Ok(Scope::Planned);
             }
             if *reads_once && !self.accessor.cold().is_possible() && !self.accessor.changes().publishes(TOLD) {
                 return Ok(Scope::Single);
             }
             let declared = if *keys { call.keys } else { call.keys.first(0) };
             let known = || declared.iter().chain(constants.iter().map(|key| &**key));
-            if !built.is_empty() {
+            if built.is_empty() {
+                self.begin_planned(client.db, known, *writes)?;
+            } else {
                 let built = footprint.built_keys(call.keys, call.args);
                 self.begin_planned(client.db, || known().chain(built.iter().map(|key| &**key)), *writes)?;
-                return Ok(Scope::Planned);
             }
-            let keys = known;
-            self.begin_planned(client.db, keys, *writes)?;
+            self.pass_time();
             return Ok(Scope::Planned);
         }
         self.accessor.unit().begin_alone();
         self.context.statistics().counters.units_alone.add(1);
-        // Others have gone on while it waited for them: what has expired for them has expired for it.
-        self.now_ms = self.later_ms();
-        self.accessor.unit().pass_time(self.now_ms);
+        self.pass_time();
         Ok(Scope::Alone)
     }
 

@@ -166,10 +166,12 @@ impl<R: Runtime> Recorder<R> {
     /// A transaction that executes only if nothing has changed since its client looked.
     fn optimistic(&mut self, group: usize, db: usize) -> Option<()> {
         self.unit(group, Unit::Watch(db))?;
+        // One without the other would be another plan: what is watched would be forgotten by a unit on other keys.
+        let watch = self.units;
         let look = Command::random_read(db, self.settings.features, &mut self.random);
         self.unit(group, Unit::One(look))?;
         match self.random.below(20) {
-            0 => return self.unit(group, Unit::Unwatch(db)),
+            0 => return self.numbered(watch, group, Unit::Unwatch(db)),
             1..4 => {
                 let command = self.command(db);
                 self.unit(group, Unit::One(command))?;
@@ -182,13 +184,18 @@ impl<R: Runtime> Recorder<R> {
         if self.random.chance(20) {
             commands.push(self.command((db + 1) % DATABASES));
         }
-        self.unit(group, Unit::Exec(commands))
+        self.numbered(watch, group, Unit::Exec(commands))
     }
 
     /// Sends a unit and records it. None when the connection has failed.
     fn unit(&mut self, group: usize, unit: Unit) -> Option<()> {
         self.units += 1;
-        if !self.runtime.includes(self.number, self.units) {
+        self.numbered(self.units, group, unit)
+    }
+
+    /// As [`Recorder::unit`], of a number of which there is one before: a plan has both or none.
+    fn numbered(&mut self, number: u64, group: usize, unit: Unit) -> Option<()> {
+        if !self.runtime.includes(self.number, number) {
             self.runtime.pause(LEFT_OUT);
             return Some(());
         }
