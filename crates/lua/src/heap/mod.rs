@@ -227,11 +227,12 @@ impl Heap {
         let Self { strings, tables, memory, .. } = self;
         let table = tables.get_mut(table.0 as usize);
         let (size, mut taken) = (table.size(), 0);
-        table.fill(texts.map(|text| {
+        table.reserve(texts.len());
+        for text in texts {
             let (string, bytes) = strings.make_late(text);
             taken += bytes;
-            LuaValue::String(string)
-        }));
+            table.push(LuaValue::String(string));
+        }
         memory.take(taken + table.size() - size.min(table.size()));
     }
 

@@ -27,23 +27,29 @@ impl<T: Default> Slab<T> {
         Self { items: Vec::new(), states: Vec::new(), free: Vec::new(), watermark: 0 }
     }
 
-    // In its caller, which makes the object in its place.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn insert(&mut self, item: T) -> usize {
-        if !self.free.is_empty() {
-            return self.insert_again(item);
+        if let Some(index) = self.free.pop() {
+            self.items[index as usize] = item;
+            self.states[index as usize] = State::Live;
+            return index as usize;
         }
         self.items.push(item);
         self.states.push(State::Live);
         self.items.len() - 1
     }
 
-    #[inline(never)]
-    fn insert_again(&mut self, item: T) -> usize {
-        let Some(index) = self.free.pop() else { unreachable!("a slot is free") };
-        self.items[index as usize] = item;
-        self.states[index as usize] = State::Live;
-        index as usize
+    /// Adds an object that is its type's default, in its place: what is made elsewhere would be copied from there.
+    #[inline]
+    pub(crate) fn insert_default(&mut self) -> usize {
+        if let Some(index) = self.free.pop() {
+            self.states[index as usize] = State::Live;
+            return index as usize;
+        }
+        let index = self.items.len();
+        self.items.resize_with(index + 1, T::default);
+        self.states.push(State::Live);
+        index
     }
 
     #[inline]

@@ -31,12 +31,12 @@ enum Bytes {
 }
 
 impl Bytes {
-    /// Fills those of a short string, which are zero.
+    /// Fills those of an empty string.
     #[inline]
     fn fill(&mut self, bytes: &[u8]) {
-        let Self::Short { bytes: own, length } = self else { return };
-        debug_assert_eq!(usize::from(*length), bytes.len(), "it was made for them");
+        let Self::Short { bytes: own, length: own_length } = self else { return };
         let length = bytes.len();
+        *own_length = length as u8;
         // No copying of a length that is not known: the parts overlap.
         match bytes {
             [] => {}
@@ -148,10 +148,11 @@ impl Strings {
 
     #[inline]
     fn insert_short(&mut self, bytes: &[u8], hash: u32, late: bool) -> usize {
-        let own = Bytes::Short { length: bytes.len() as u8, bytes: [0; SHORT_MAX] };
-        let index = self.items.insert(LuaString::new(own, hash, late));
-        // In its place: what was just written in small pieces is slow to copy in larger ones.
-        self.items.get_mut(index).bytes.fill(bytes);
+        // Filled in its place: what was just written in small pieces is slow to copy in larger ones.
+        let index = self.items.insert_default();
+        let item = self.items.get_mut(index);
+        (item.hash, item.late) = (hash, late);
+        item.bytes.fill(bytes);
         index
     }
 

@@ -188,10 +188,16 @@ impl Table {
         Ok(())
     }
 
-    /// Appends values, none of which is nil, to a table that has no entries but these.
-    pub(crate) fn fill(&mut self, values: impl ExactSizeIterator<Item = LuaValue>) {
-        debug_assert!(self.entries.is_empty() && values.len() <= ENTRIES_MAX, "a list that is filled for a run");
-        self.array.extend(values);
+    /// Makes room for a list in a table that is empty.
+    pub(crate) fn reserve(&mut self, values: usize) {
+        debug_assert!(self.array.is_empty() && self.entries.is_empty() && values <= ENTRIES_MAX, "a list that is filled for a run");
+        self.array.reserve_exact(values);
+    }
+
+    /// Appends a value that is not nil to a list.
+    #[inline]
+    pub(crate) fn push(&mut self, value: LuaValue) {
+        self.array.push(value);
     }
 
     /// The array part ends with a value.

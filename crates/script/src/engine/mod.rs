@@ -122,10 +122,10 @@ impl Engine {
     }
 
     /// Prepares a run; [`Engine::go_on`] runs it.
-    pub fn start(&mut self, machines: &Machines, invocation: Invocation<'_>) {
+    pub fn start(&mut self, machines: &Machines, invocation: &Invocation<'_>) {
         self.follow(machines);
-        let (program, given) = (invocation.program, [invocation.keys, invocation.args]);
-        if program.sole_call().is_some_and(|sole| self.memory.prepare(sole, given)) {
+        let Invocation { program, keys, args } = invocation;
+        if program.sole_call().is_some_and(|sole| self.memory.prepare(sole, [keys, args])) {
             self.run = Some(Run { chosen: ProtocolVersion::Resp2, is_unloaded: false, stage: Stage::Prepared });
             return;
         }
@@ -134,7 +134,8 @@ impl Engine {
             Program::Function(_) => [true; 2],
         };
         self.start_machine(program, |engine, number, list| {
-            if is_used[number] { Values::of(&mut engine.machine).fill_late(list, given[number].iter()) } else { list }
+            let given = if number == 0 { keys } else { args };
+            if is_used[number] { Values::of(&mut engine.machine).fill_late(list, given.iter()) } else { list }
         });
     }
 

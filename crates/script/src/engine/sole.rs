@@ -42,7 +42,7 @@ pub(super) enum Answered {
 
 impl CallMemory {
     /// Puts the arguments of the call together; false when one is missing.
-    pub(super) fn prepare(&mut self, sole: &[SoleArgument], [keys, args]: [Args<'_>; 2]) -> bool {
+    pub(super) fn prepare(&mut self, sole: &[SoleArgument], [keys, args]: [&Args<'_>; 2]) -> bool {
         let Self { args: words, number: text, .. } = self;
         words.clear();
         for argument in sole {

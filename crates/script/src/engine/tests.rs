@@ -86,7 +86,7 @@ impl Bench {
         args.iter().for_each(|arg| given.push(arg.as_bytes()));
         let (keys, args) = (given.as_args().first(1), given.as_args().slice_from(1));
         let program = Program::Script(script);
-        self.engine.start(&self.scripts.machines, Invocation { program: &program, keys, args });
+        self.engine.start(&self.scripts.machines, &Invocation { program: &program, keys, args });
         let mut out = Output::new();
         let end = self.engine.go_on(&program, &mut self.server, version, &mut out);
         assert_ne!(end, RunEnd::Suspended);
@@ -203,7 +203,7 @@ fn what_is_killed_catches_nothing_and_what_is_suspended_goes_on() {
     given.push(b"key");
     let program = Program::Script(script);
     let invocation = Invocation { program: &program, keys: given.as_args(), args: given.as_args().slice_from(1) };
-    bench.engine.start(&bench.scripts.machines, invocation);
+    bench.engine.start(&bench.scripts.machines, &invocation);
     bench.server.verdict = Some(Verdict::Suspend);
     let mut out = Output::new();
     let mut suspended = 0;
@@ -222,7 +222,7 @@ fn what_is_killed_catches_nothing_and_what_is_suspended_goes_on() {
     ] {
         let program = Program::Script(bench.scripts.evaluate(text).unwrap());
         let invocation = Invocation { program: &program, keys: given.as_args(), args: given.as_args().slice_from(1) };
-        bench.engine.start(&bench.scripts.machines, invocation);
+        bench.engine.start(&bench.scripts.machines, &invocation);
         (bench.server.is_due, bench.server.called) = (true, Vec::new());
         let mut out = Output::new();
         let mut go_on = || bench.engine.go_on(&program, &mut bench.server, ProtocolVersion::Resp2, &mut out);

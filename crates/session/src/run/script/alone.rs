@@ -4,7 +4,7 @@
 use almandine_base::points::{Witness, witness};
 use std::sync::Arc;
 
-use almandine_handler::{Client, PlannedKey, ScriptTurn, Watching};
+use almandine_handler::{Client, ScriptTurn, Watching};
 use almandine_io::clock;
 use almandine_net::Control;
 use almandine_script::RunEnd;
@@ -81,7 +81,7 @@ impl Worker {
         let Suspended { engine, run, program, out, exec, .. } = &mut *suspended;
         run.slice.begun_ns = clock::monotonic_ns();
         runner.timing.begin(run.slice.begun_ns);
-        if runner.go_on((engine, program), run, client, out, (None, PlannedKey::default())) == RunEnd::Suspended {
+        if runner.go_on((engine, program), run, client, out, None) == RunEnd::Suspended {
             suspended.orphan = orphan;
             runner.suspended = Some(suspended);
         } else {

@@ -34,10 +34,8 @@ pub(super) struct Caller<'r> {
     pub(super) client: &'r mut Client,
     pub(super) run: &'r mut ScriptRun,
     pub(super) program: &'r Program,
-    /// The call of the script, in its first slice.
-    pub(super) called: Option<Args<'r>>,
-    /// The first key of the call, as it was planned, when that is how it is used.
-    pub(super) key: PlannedKey,
+    /// The call of the script, in its first slice, and its first key, as it was planned, when that is how it is used.
+    pub(super) called: Option<(&'r Args<'r>, &'r PlannedKey)>,
     pub(super) watched_bytes: usize,
 }
 
@@ -84,9 +82,9 @@ impl Caller<'_> {
     #[inline]
     fn planned_key(&self, dispatch: &Dispatch, args: Args<'_>) -> PlannedKey {
         match self.called {
-            Some(called) if self.key.position != 0 && dispatch.key != 0 => {
-                let is_it = args.get(usize::from(dispatch.key)) == called.get(usize::from(self.key.position));
-                if is_it { PlannedKey { position: dispatch.key, ..self.key } } else { PlannedKey::default() }
+            Some((called, key)) if key.position != 0 && dispatch.key != 0 => {
+                let is_it = args.get(usize::from(dispatch.key)) == called.get(usize::from(key.position));
+                if is_it { PlannedKey { position: dispatch.key, ..*key } } else { PlannedKey::default() }
             }
             _ => PlannedKey::default(),
         }
@@ -104,7 +102,7 @@ impl Caller<'_> {
             return None;
         }
         let words: Vec<&[u8]> = match (std::mem::replace(&mut run.remembered, true), &self.called, &run.running) {
-            (false, Some(called), _) => called.iter().collect(),
+            (false, Some((called, _)), _) => called.iter().collect(),
             (false, None, Some(running)) => running.command.iter().map(Vec::as_slice).collect(),
             _ => Vec::new(),
         };
@@ -129,7 +127,7 @@ impl Caller<'_> {
     /// Others hear of the script from now on, and may end it.
     #[cold]
     fn show(&mut self) {
-        let running = self.runner.make_known(self.run, self.program, self.called);
+        let running = self.runner.make_known(self.run, self.program, self.called.map(|(args, _)| *args));
         if self.run.scope != Scope::Planned {
             self.runner.context.instance.scripts.running.hold_all(&running);
         }

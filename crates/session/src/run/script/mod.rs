@@ -85,7 +85,7 @@ impl Runner {
             Some(ScriptTurn::Waits) | None => {}
         }
         let (running, times) = (begins.running.clone(), begins.times);
-        let ran = self.run_admitted(client, out, (args, key), prepare, begins);
+        let ran = self.run_admitted(client, out, (args, key), prepare, &mut begins);
         match (&ran, running) {
             (Ok(()) | Err(Stop::Suspended), _) | (_, None) => {}
             (Err(Stop::Cold), Some(running)) => client.script = Some(Box::new(ScriptTurn::Anew(Anew { running, times }))),
@@ -101,14 +101,16 @@ impl Runner {
         out: &mut Output,
         (args, key): (Args<'_>, PlannedKey),
         prepare: Prepare,
-        begins: Begins,
+        begins: &mut Begins,
     ) -> Outcome {
-        let call = prepare(&self.context, args)?;
-        self.admit_script(&call)?;
-        let (lines, times) = (begins.lines, begins.times);
-        if self.run_prepared(client, out, (args, key), &call, begins)? == Restart::Due {
-            self.monitor_lines.truncate(lines);
-            self.run_prepared(client, out, (args, key), &call, Begins { alone: true, times, running: None, lines })?;
+        // It is not moved: it was just written.
+        let prepared = prepare(&self.context, args);
+        let Ok(call) = &prepared else { return prepared.map(drop).map_err(Stop::from) };
+        self.admit_script(call)?;
+        if self.run_prepared(client, out, (args, key), call, begins)? == Restart::Due {
+            self.monitor_lines.truncate(begins.lines);
+            (begins.alone, begins.running) = (true, None);
+            self.run_prepared(client, out, (args, key), call, begins)?;
         }
         Ok(())
     }
@@ -129,7 +131,7 @@ impl Runner {
         out: &mut Output,
         (args, key): (Args<'_>, PlannedKey),
         call: &ScriptCall<'_>,
-        begins: Begins,
+        begins: &mut Begins,
     ) -> Result<Restart, Stop> {
         let own = self.take_engine(&call.program);
         let scope = match self.begin_unit(client, call, begins.alone || own.is_none()) {
@@ -140,7 +142,7 @@ impl Runner {
                 }
                 if matches!(stop, Stop::Suspended) {
                     let times = begins.times;
-                    let anew = begins.running.map(|running| ScriptTurn::Anew(Anew { running, times }));
+                    let anew = begins.running.take().map(|running| ScriptTurn::Anew(Anew { running, times }));
                     client.script = Some(Box::new(anew.unwrap_or(ScriptTurn::Waits)));
                 }
                 return Err(stop);
@@ -158,7 +160,7 @@ impl Runner {
         let start_ns = begins.running.as_ref().map_or(slice_ns, |running| running.start_ns);
         let instance = &self.context.instance;
         let invocation = Invocation { program: &call.program, keys: call.keys, args: call.args };
-        engine.start(&instance.scripts.machines, invocation);
+        engine.start(&instance.scripts.machines, &invocation);
         let mut run = ScriptRun {
             read_only: call.writes_nothing(),
             checks_memory: call.program.flags().any(ScriptFlags::COMPATIBLE),
@@ -174,7 +176,7 @@ impl Runner {
             slice: Slice::new(slice_ns, slice_max_ns(scope, begins.times)),
             times: begins.times,
             growth: if scope == Scope::Planned { growth_of(call) } else { None },
-            running: begins.running,
+            running: begins.running.take(),
             withheld: None,
             before: Before { db: client.db, version: client.version, transaction: client.transaction.take() },
         };
@@ -190,7 +192,7 @@ impl Runner {
             }
             Scope::Alone | Scope::OfTransaction => PlannedKey::default(),
         };
-        let called = (Some(args), key);
+        let called = Some((&args, &key));
         let mut rest = None;
         let mut end = self.go_on((&mut engine, &call.program), &mut run, client, out, called);
         while end == RunEnd::Suspended && scope == Scope::Planned {
@@ -263,7 +265,7 @@ impl Runner {
         run: &mut ScriptRun,
         client: &mut Client,
         out: &mut Output,
-        (called, key): (Option<Args<'_>>, PlannedKey),
+        called: Option<(&Args<'_>, &PlannedKey)>,
     ) -> RunEnd {
         let version = run.before.version;
         let watched_bytes = self.after_command.watch(0);
@@ -275,7 +277,7 @@ impl Runner {
         if let Some(withheld) = run.withheld.take() {
             self.timing.withheld = *withheld;
         }
-        let mut caller = Caller { runner: self, client, run, program, called, key, watched_bytes };
+        let mut caller = Caller { runner: self, client, run, program, called, watched_bytes };
         let end = engine.go_on(program, &mut caller, version, out);
         client.version = version;
         // What its commands took is theirs, the rest is its own.

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use almandine_base::points::{Witness, witness};
 use almandine_base::{sometimes, step};
-use almandine_handler::{Anew, Client, PlannedKey, ScriptCall, ScriptTurn, Stop, WatchedKey, Watching};
+use almandine_handler::{Anew, Client, ScriptCall, ScriptTurn, Stop, WatchedKey, Watching};
 use almandine_io::clock;
 use almandine_keyspace::Watched;
 use almandine_net::Control;
@@ -275,7 +275,7 @@ impl Runner {
         let mut end = RunEnd::Failed;
         let mut latched = self.latch_again(run, rest);
         while latched.is_ok() {
-            end = self.go_on((engine, program), run, client, out, (None, PlannedKey::default()));
+            end = self.go_on((engine, program), run, client, out, None);
             if end != RunEnd::Suspended {
                 break;
             }
