@@ -100,7 +100,7 @@ impl<'w> Reader<'w> {
             self.accessor.session.plan().lock_all(&hashes, exclusive);
         }
         if hashes.len() > 1 {
-            self.accessor.unit().pass_time();
+            self.accessor.unit().catch_up();
         }
         self.accessor.hashes = hashes;
     }

@@ -121,12 +121,22 @@ impl UnitOfWork<'_> {
         self.accessor.follows_clock = follows;
     }
 
-    /// Says that it is later now, if the clock is followed: the time of a unit begins when it has what it has waited for, other
-    /// accessors or latches. So a key that has expired for another unit has expired for all behind that, and one that is set
-    /// has its whole time before it. Returns the time.
+    /// Says that it is later now, if the clock is followed: a unit that has waited until it is alone begins at the end of that wait.
+    /// So what has expired for those before it has expired for it, and what it sets has its whole time before it. Returns the
+    /// time.
     pub fn pass_time(&mut self) -> i64 {
         if self.accessor.follows_clock {
             self.accessor.session.pass_time(clock::unix_ms());
+        }
+        self.accessor.session.now_ms()
+    }
+
+    /// The same for a unit that has the latches of its keys: it is as late as it is for any unit that has had them before. Without
+    /// a look at the clock. Returns the time.
+    #[inline]
+    pub fn catch_up(&mut self) -> i64 {
+        if self.accessor.follows_clock {
+            self.accessor.session.catch_up();
         }
         self.accessor.session.now_ms()
     }

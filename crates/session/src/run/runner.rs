@@ -87,10 +87,15 @@ pub(crate) struct Runner {
 }
 
 impl Runner {
-    /// Says that it is later now, see [`UnitOfWork::pass_time`](almandine_keyspace::UnitOfWork::pass_time).
-    #[inline]
+    /// See [`UnitOfWork::pass_time`](almandine_keyspace::UnitOfWork::pass_time).
     pub(crate) fn pass_time(&mut self) {
         self.now_ms = self.accessor.unit().pass_time();
+    }
+
+    /// See [`UnitOfWork::catch_up`](almandine_keyspace::UnitOfWork::catch_up).
+    #[inline]
+    pub(crate) fn catch_up(&mut self) {
+        self.now_ms = self.accessor.unit().catch_up();
     }
 
     /// Runs a command with the steps around it. Returns where the reply begins.

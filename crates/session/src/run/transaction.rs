@@ -294,14 +294,15 @@ impl Worker {
             step!(KeepOthersOut, accessor.unit().begin_alone(), else { accessor.unit().plan(); accessor.unit().begin() });
             sometimes!("a transaction runs alone");
             context.statistics().counters.units_alone.add(1);
+            self.runner.pass_time();
         } else {
             for watched in watched {
                 accessor.unit().add(watched.db, &watched.key, false);
             }
             step!(PlanKeys, (), else accessor.unit().plan());
             accessor.unit().begin();
+            self.runner.catch_up();
         }
-        self.runner.pass_time();
         let Runner { accessor, context, .. } = &mut self.runner;
         let mut required = Ok(());
         if accessor.keyspace().has_waiters() && !unit.alone {

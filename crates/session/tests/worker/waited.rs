@@ -1,4 +1,4 @@
-//! The time of what had to wait, for a unit that is alone or for latches, is the time at which it goes on.
+//! What had to wait, for a unit that is alone or for latches, goes on with no earlier time than those had that it has waited for.
 
 use std::thread;
 use std::time::Duration;
@@ -27,6 +27,9 @@ fn waits(what: &[&str], hold: fn(&mut Accessor), let_go: fn(&mut Accessor)) -> S
         while clock::unix_ms() <= expired_ms {
             thread::sleep(Duration::from_millis(5));
         }
+        // For the other worker it has expired.
+        other.unit().follow_clock(true);
+        other.unit().pass_time();
         let_go(&mut other);
         other.end_batch();
         waiting.join().unwrap()

@@ -4,6 +4,7 @@ mod budget;
 pub(crate) mod consumers;
 mod elements;
 pub(crate) mod garbage;
+mod latest_time;
 mod records;
 mod stall;
 pub(crate) mod written;
@@ -27,6 +28,7 @@ use almandine_io::thread::Waker;
 use consumers::Consumers;
 use crossbeam_utils::CachePadded;
 use garbage::Garbage;
+use latest_time::LatestTime;
 use rapidhash::v3::{RapidSecrets, rapidhash_v3_inline};
 use stall::Stall;
 use std::io;
@@ -91,6 +93,7 @@ pub(crate) struct Shared {
     pub(crate) namespaces: Namespaces,
     pub(crate) shared_free: SharedFree,
     pub(crate) expiry: Expiry,
+    pub(crate) latest_time: LatestTime,
     pub(crate) consumers: Consumers,
     pub(crate) threads: Threads,
     pub(crate) background: Background,
@@ -136,6 +139,7 @@ impl Shared {
             namespaces: Namespaces::new()?,
             shared_free: SharedFree::new(),
             expiry: Expiry { feed: Feed::new(threads), reclaiming: AtomicBool::new(true), held: AtomicBool::new(false) },
+            latest_time: LatestTime::new(),
             consumers: Consumers::default(),
             threads: Threads {
                 active_pages: (0..threads).map(|_| CachePadded::new(AtomicU64::new(NO_PAGE))).collect(),

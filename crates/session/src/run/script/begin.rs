@@ -33,7 +33,7 @@ impl Runner {
             if keeps {
                 let known = planned_keys(call);
                 self.begin_growing(client.db, known.iter().map(|key| &**key))?;
-                self.pass_time();
+                self.catch_up();
                 return Ok(Scope::Planned);
             }
             if *reads_once && !self.accessor.cold().is_possible() && !self.accessor.changes().publishes(TOLD) {
@@ -47,7 +47,7 @@ impl Runner {
                 let built = footprint.built_keys(call.keys, call.args);
                 self.begin_planned(client.db, || known().chain(built.iter().map(|key| &**key)), *writes)?;
             }
-            self.pass_time();
+            self.catch_up();
             return Ok(Scope::Planned);
         }
         self.accessor.unit().begin_alone();
