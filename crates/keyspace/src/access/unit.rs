@@ -121,9 +121,9 @@ impl UnitOfWork<'_> {
         self.accessor.follows_clock = follows;
     }
 
-    /// Says that it is later now, if the clock is followed: a unit that has waited until it is alone begins at the end of that wait.
-    /// So what has expired for those before it has expired for it, and what it sets has its whole time before it. Returns the
-    /// time.
+    /// Says that it is later now, if the clock is followed: a unit that has waited until it is alone begins at the end of that
+    /// wait. So what has expired for those before it has expired for it, and what it sets has its whole time before it. Returns
+    /// the time.
     pub fn pass_time(&mut self) -> i64 {
         if self.accessor.follows_clock {
             self.accessor.session.pass_time(clock::unix_ms());
@@ -136,7 +136,7 @@ impl UnitOfWork<'_> {
     #[inline]
     pub fn catch_up(&mut self) -> i64 {
         if self.accessor.follows_clock {
-            self.accessor.session.catch_up();
+            self.accessor.session.pass_time(self.accessor.session.now_ms());
         }
         self.accessor.session.now_ms()
     }

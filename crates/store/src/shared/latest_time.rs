@@ -18,7 +18,8 @@ impl LatestTime {
         Self(CachePadded::new(AtomicI64::new(i64::MIN)))
     }
 
-    /// A batch has this time from now on. What it does under its latches is behind this, so who has the latches next sees it.
+    /// A batch has this time from now on. What it does under its latches is behind this, so a batch that has the latches next
+    /// sees it.
     #[inline]
     pub(crate) fn note(&self, now_ms: i64) {
         let latest_ms = self.0.load(Ordering::Relaxed);

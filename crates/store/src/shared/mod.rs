@@ -40,13 +40,14 @@ const OWN_THREADS: usize = 2;
 /// And with a device: the flusher and the compactor.
 const TIER_THREADS: usize = 2;
 
-/// Expiries on their way to the background.
+/// Expiries on their way to the background, and by which time records expire.
 pub(crate) struct Expiry {
     pub(crate) feed: Feed,
     /// Whether the background removes expired records.
     pub(crate) reclaiming: AtomicBool,
     /// No thread removes expired records; readers do not see them.
     pub(crate) held: AtomicBool,
+    pub(crate) latest_time: LatestTime,
 }
 
 /// What there is one of for each thread.
@@ -93,7 +94,6 @@ pub(crate) struct Shared {
     pub(crate) namespaces: Namespaces,
     pub(crate) shared_free: SharedFree,
     pub(crate) expiry: Expiry,
-    pub(crate) latest_time: LatestTime,
     pub(crate) consumers: Consumers,
     pub(crate) threads: Threads,
     pub(crate) background: Background,
@@ -138,8 +138,12 @@ impl Shared {
             counters: Counters::new(threads)?,
             namespaces: Namespaces::new()?,
             shared_free: SharedFree::new(),
-            expiry: Expiry { feed: Feed::new(threads), reclaiming: AtomicBool::new(true), held: AtomicBool::new(false) },
-            latest_time: LatestTime::new(),
+            expiry: Expiry {
+                feed: Feed::new(threads),
+                reclaiming: AtomicBool::new(true),
+                held: AtomicBool::new(false),
+                latest_time: LatestTime::new(),
+            },
             consumers: Consumers::default(),
             threads: Threads {
                 active_pages: (0..threads).map(|_| CachePadded::new(AtomicU64::new(NO_PAGE))).collect(),
