@@ -7,11 +7,11 @@ use std::sync::Arc;
 
 use almandine_base::Output;
 use almandine_base::points::{Witness, witness};
-use almandine_base::step;
+use almandine_base::{step, steps};
 use almandine_handler::blocking::{Unanswered, Waiting};
 use almandine_handler::{CommandError, ReplyMode};
 use almandine_instance::statistics::CommandCounters;
-use almandine_instance::{Unblock, UnblockAnswer};
+use almandine_instance::{LogSeal, Unblock, UnblockAnswer};
 use almandine_io::{clock, thread};
 use almandine_keyspace::{EndOfWait, Waiter};
 use almandine_net::{ConnectionId, Control};
@@ -64,7 +64,7 @@ impl WorkerService {
             blocked.1.add(1);
         }
         if let Some(log) = waiting.log {
-            self.unconfirmed.push_back((log.seal, connection.id));
+            self.unconfirmed.insert((log.seal.epoch, connection.id));
         }
         self.await_time(connection);
     }
@@ -80,6 +80,9 @@ impl WorkerService {
             blocked.1.subtract(1);
         }
         self.looks.move_to(&mut connection.again_ms, None, connection.id);
+        if let Some(log) = waiting.log {
+            self.unconfirmed.remove(&(log.seal.epoch, connection.id));
+        }
         connection.client.shared.blocked.set(None);
         Some(waiting)
     }
@@ -169,12 +172,13 @@ impl WorkerService {
     pub(crate) fn confirm(&mut self, control: &mut dyn Control<Connection>) {
         let instance = Arc::clone(&self.worker.runner.context.instance);
         let log = &instance.persistence.log;
-        // A worker takes seals in their order.
-        while let Some((seal, id)) = self.unconfirmed.pop_front_if(|(seal, _)| log.has_reached(*seal)) {
+        let durable = |epoch| LogSeal { epoch, durable: true };
+        while self.unconfirmed.first().is_some_and(|(epoch, _)| log.has_reached(durable(*epoch))) {
+            steps::take(1);
+            let Some((_, id)) = self.unconfirmed.pop_first() else { break };
             let Some((connection, out)) = control.connection(id) else { continue };
             let Some(waiting) = &mut connection.client.blocking.waiting else { continue };
-            // It may wait for something else by now.
-            let Some(log) = waiting.log.take_if(|log| log.seal == seal) else { continue };
+            let Some(log) = waiting.log.take() else { continue };
             waiting.unanswered = Unanswered::OneAndZero;
             if !log.ends || waiting.waiter.end() != EndOfWait::Now {
                 continue;
@@ -184,8 +188,8 @@ impl WorkerService {
             self.answer(connection, &waiting, &UnblockAnswer::TimedOut, out);
             control.resume(id);
         }
-        if let Some((seal, _)) = self.unconfirmed.front() {
-            log.ask(*seal);
+        if let Some((epoch, _)) = self.unconfirmed.first() {
+            log.ask(durable(*epoch));
         }
     }
 

@@ -95,73 +95,10 @@ impl Deferred {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
-    use almandine_epoch::Epoch;
-    use almandine_oplog::append::{Appender, LogOptions};
-    use almandine_oplog::directory::Directory;
-    use almandine_oplog::writer::{LogListener, LogProgress, LogState, LogWriter, SyncMode, WriterOptions};
-    use almandine_oplog::{Asked, Order, RingOptions, Rings, UnitHead, epoch_of, read::read};
+    use almandine_oplog::epoch_of;
 
     use super::*;
-
-    struct Silent;
-
-    impl LogListener for Silent {
-        fn advanced(&self) {}
-
-        fn changed(&self, state: LogState) {
-            assert_ne!(state, LogState::Broken);
-        }
-    }
-
-    /// A log with `always`, written in a directory of its own.
-    struct Rig {
-        log: OperationLog,
-        progress: Arc<LogProgress>,
-        rings: Arc<Rings>,
-        order: Arc<Order>,
-        epoch: Arc<Epoch>,
-        writer: Option<LogWriter>,
-        path: std::path::PathBuf,
-    }
-
-    impl Rig {
-        fn new(name: &str) -> Self {
-            let path = std::env::temp_dir().join(format!("almandine-deferred-{name}-{}", std::process::id()));
-            let _ = std::fs::remove_dir_all(&path);
-            let directory = Directory::take(&path).unwrap();
-            let manifest = directory.manifest().unwrap();
-            let end = read(&path, &manifest, 0, &mut |_| Ok(())).unwrap();
-            let options = LogOptions { segment_bytes: 64 << 10, ..LogOptions::default() };
-            let appender = Appender::begin(directory, manifest, &end, &options, &[], Box::new(|| {})).unwrap();
-            let (order, epoch, progress) = (Arc::<Order>::default(), Arc::new(Epoch::new(4)), Arc::<LogProgress>::default());
-            let options = RingOptions { directory: None, bytes: 1 << 16, log: 1, run: 1, boot: 1, first_epoch: 5 };
-            let rings = Rings::new(options, 2, Arc::clone(&order), Arc::clone(&epoch));
-            rings.open(0).unwrap();
-            let options = WriterOptions { mode: SyncMode::Always, rings_survive: true };
-            let source = Box::new(rings.source());
-            let writer = LogWriter::start(appender, source, options, Box::new(Silent), Arc::clone(&progress)).unwrap();
-            let log = OperationLog::default();
-            log.begin(Arc::clone(&progress), Arc::clone(&rings), Arc::clone(&order));
-            Self { log, progress, rings, order, epoch, writer: Some(writer), path }
-        }
-
-        /// What a unit of work does at its end. Returns its number.
-        fn end_unit(&self) -> u64 {
-            let place = self.rings.announce(0, 5);
-            let number = self.order.take(Asked { changed: &[7], ..Asked::default() });
-            self.rings.publish(0, UnitHead { number, bytes: 5, entries: 1 }, b"entry", place);
-            number
-        }
-    }
-
-    impl Drop for Rig {
-        fn drop(&mut self) {
-            drop(self.writer.take());
-            let _ = std::fs::remove_dir_all(&self.path);
-        }
-    }
+    use crate::service::log_rig::LogRig;
 
     fn waits(deferred: &mut Deferred, message: Message, log: &OperationLog) -> bool {
         matches!(deferred.take_told(message, log, log.hearing(0, 0)), Arrival::Waits)
@@ -170,7 +107,7 @@ mod tests {
     /// INV-LOG-3: a message of a unit that is still open is heard when the unit is durable, whatever its number will be.
     #[test]
     fn messages_are_heard_when_their_units_are_durable() {
-        let rig = Rig::new("durable");
+        let rig = LogRig::new("durable");
         let session = rig.epoch.register().unwrap();
         let mut deferred = Deferred::default();
         for round in 0..20 {
@@ -204,7 +141,7 @@ mod tests {
     /// A reply to a look waits for the units that have changed its key, and for no others.
     #[test]
     fn looks_wait_for_what_they_have_seen() {
-        let rig = Rig::new("looks");
+        let rig = LogRig::new("looks");
         let session = rig.epoch.register().unwrap();
         session.enter();
         let number = rig.end_unit();

@@ -3,6 +3,8 @@
 pub(crate) mod breaks;
 pub(crate) mod busy;
 pub(crate) mod deferred;
+#[cfg(test)]
+pub(crate) mod log_rig;
 pub(crate) mod parked;
 pub(crate) mod paused;
 pub(crate) mod protected;
@@ -10,3 +12,5 @@ pub(crate) mod publish;
 pub(crate) mod receive;
 pub(crate) mod replay;
 pub(crate) mod sizes;
+#[cfg(test)]
+mod waits_tests;

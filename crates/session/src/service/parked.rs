@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use almandine_base::step;
+use almandine_base::{step, steps};
 use almandine_handler::Context;
 use almandine_instance::LogSeal;
 use almandine_net::{ConnectionId, Control};
@@ -52,6 +52,7 @@ impl Parked {
         let log = &context.instance.persistence.log;
         while let Some(mut connections) = self.next(|seal| log.has_reached(seal)) {
             connections.drain(..).for_each(|id| {
+                steps::take(1);
                 control.release(id);
             });
             connections.shrink_to(CONNECTIONS_KEPT);

@@ -1,6 +1,6 @@
 //! Steps 0 and 8: connections come, send, and go. A received chunk is parsed, its batch run, and what became of it accounted for.
 
-use std::collections::VecDeque;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -8,7 +8,7 @@ use almandine_base::limits::BATCH_COMMANDS_MAX;
 use almandine_base::points::{Witness, witness};
 use almandine_base::{Output, step};
 use almandine_handler::{Access, Client, Kept, Table, pubsub, tracking};
-use almandine_instance::{Awake, ClientOrigin, Instance, LogSeal, Message};
+use almandine_instance::{Awake, ClientOrigin, Instance, Message};
 use almandine_io::clock;
 use almandine_io::socket::Address;
 use almandine_io::storage::{ReadDone, ReadRequest};
@@ -58,8 +58,8 @@ pub struct WorkerService {
     pub(crate) deferred: Deferred,
     /// Breaks of the log that this worker has heard of.
     pub(crate) heard: Heard,
-    /// Connections whose command waits until what was done is durable, and for what.
-    pub(crate) unconfirmed: VecDeque<(LogSeal, ConnectionId)>,
+    /// Connections whose command waits until an epoch of the log is durable, behind that.
+    pub(crate) unconfirmed: BTreeSet<(u64, ConnectionId)>,
     /// Says whether the worker rests.
     awake: Awake,
 }
@@ -84,7 +84,7 @@ impl WorkerService {
             parked: Parked::default(),
             deferred: Deferred::default(),
             heard,
-            unconfirmed: VecDeque::new(),
+            unconfirmed: BTreeSet::new(),
         };
         sessions.reconfigure();
         sessions
