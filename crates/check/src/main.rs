@@ -9,6 +9,7 @@ mod progress;
 mod repair;
 mod report;
 mod show;
+mod snapshot;
 mod verify;
 
 use std::path::PathBuf;
@@ -20,8 +21,8 @@ use self::report::{Outcome, Report};
 
 /// Looks at the operation log of a server that does not run, mends it, and converts it.
 ///
-/// Exit codes: 0, the log is whole, or was mended or converted; 1, something is missing or damaged; 2, the arguments are wrong;
-/// 3, it could not look.
+/// Exit codes: 0, the log or snapshot is whole, or was mended or converted; 1, something is missing or damaged; 2, the arguments
+/// are wrong; 3, it could not look.
 #[derive(Debug, Parser)]
 #[command(name = "almandine-check", version)]
 struct Cli {
@@ -34,10 +35,10 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Task {
-    /// Read all of it, and say whether a server would start with it.
+    /// Read all of it, and say whether a server would start with it. A snapshot is loaded into memory for that.
     Verify {
-        /// The directory of the log.
-        directory: PathBuf,
+        /// The directory of the log, or a snapshot file.
+        path: PathBuf,
     },
     /// List its segments and groups.
     Show {
@@ -75,7 +76,7 @@ fn main() -> ExitCode {
     let mut report = Report::default();
     let result = match &cli.command {
         Task::Convert(task) => Ok(convert::convert(task, &mut report)),
-        Task::Verify { directory } => verify::verify(directory, &mut report),
+        Task::Verify { path } => verify::verify(path, &mut report),
         Task::Show { directory, units } => show::show(directory, *units, &mut report),
         Task::Cut { directory, at, yes } => cut::cut(directory, *at, *yes, &mut report),
         Task::Repair { directory, yes } => repair::repair(directory, *yes, &mut report),

@@ -1,4 +1,4 @@
-//! `verify`: reads all of a log, its base included.
+//! `verify`: reads all of a log, its base included; or a snapshot.
 
 use std::path::Path;
 
@@ -12,8 +12,12 @@ use serde_json::Value;
 
 use crate::log::{Log, tell};
 use crate::report::{Outcome, Report};
+use crate::snapshot;
 
 pub(crate) fn verify(path: &Path, report: &mut Report) -> Result<Outcome, Fault> {
+    if files::open(path).is_ok() && !files::is_directory(path) {
+        return snapshot::verify(path, report);
+    }
     let log = Log::open(path)?;
     let manifest = &log.manifest;
     report.say("log", format!("{:032x}", manifest.id), format!("log {:032x}, {} runs", manifest.id, manifest.run));
