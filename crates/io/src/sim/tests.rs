@@ -5,6 +5,7 @@ use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use almandine_base::mutants::Mutant;
+use almandine_base::points;
 
 use super::choice::Choices;
 use super::clock::WallClock;
@@ -319,4 +320,23 @@ fn a_thread_that_keeps_the_baton_is_told_with_its_stack() {
         assert!(told.contains("spins_for_ever"), "{told}");
         RELEASED.store(true, Relaxed);
     });
+}
+
+#[test]
+fn a_mutex_that_is_held_at_a_point_is_told() {
+    let holds = |point: &'static str, holds: bool| {
+        let body = move || {
+            let mutex = Mutex::new(0_u8);
+            let guard = holds.then(|| lock(&mutex));
+            // One that was held before is none any more.
+            drop(lock(&Mutex::new(0_u16)));
+            points::point(point);
+            drop(guard);
+        };
+        simulate(1, Schedule::default(), body).0
+    };
+    let told = holds("latches", true).unwrap_err();
+    assert!(told.contains("a mutex is held at the point \"latches\": u8"), "{told}");
+    assert_eq!(holds("latches", false), Ok(()));
+    assert_eq!(holds("mail is posted", true), Ok(()), "which may be below a lock");
 }

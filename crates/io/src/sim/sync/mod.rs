@@ -5,6 +5,7 @@
 //! where another thread may run, as in reality.
 
 mod condvar;
+pub(in crate::sim) mod held;
 mod mutex;
 mod rw_lock;
 

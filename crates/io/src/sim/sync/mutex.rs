@@ -4,7 +4,7 @@ use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{LockResult, TryLockError, TryLockResult};
 
-use super::{map, take};
+use super::{held, map, take};
 use crate::sim::turn::{self, Point};
 use crate::sim::wait_point::WaitPoint;
 
@@ -75,6 +75,7 @@ impl<T: ?Sized> Mutex<T> {
 
     pub(super) fn guard<'m>(&'m self, system: std::sync::MutexGuard<'m, T>) -> MutexGuard<'m, T> {
         self.holder.store(turn::number(), Ordering::Relaxed);
+        held::enter::<T>();
         MutexGuard { system: Some(system), mutex: self }
     }
 }
@@ -83,6 +84,7 @@ impl<'m, T: ?Sized> MutexGuard<'m, T> {
     /// The lock of the system, still locked.
     pub(super) fn into_system(mut self) -> Option<std::sync::MutexGuard<'m, T>> {
         self.mutex.holder.store(0, Ordering::Relaxed);
+        held::leave::<T>();
         self.system.take()
     }
 }
@@ -92,6 +94,7 @@ impl<T: ?Sized> Drop for MutexGuard<'_, T> {
         if let Some(system) = self.system.take() {
             // Before it is unlocked: the next thread that has it says so itself.
             self.mutex.holder.store(0, Ordering::Relaxed);
+            held::leave::<T>();
             drop(system);
             self.mutex.unlocked.notify_all();
         }

@@ -129,7 +129,7 @@ impl Turn {
         // One processor for all threads of a simulation: a baton then never waits for another processor to wake up.
         static NEXT: AtomicUsize = AtomicUsize::new(0);
         let processor = processor::choose(NEXT.fetch_add(1, Ordering::Relaxed));
-        points::install(Simulation { point: |name| point(Point::Inner(name)), happens, witness, leaves_out, pause });
+        points::install(Simulation { point: inner_point, happens, witness, leaves_out, pause });
         let state = Mutex::new(State::new(choices, schedule));
         Arc::new(Self {
             state,
@@ -547,6 +547,13 @@ pub fn point(point: Point) {
         drop(state);
         turn.switch(thread);
     }
+}
+
+/// A point of the product. The simulation's own, of locks and clocks, are none of these: a thread that holds a mutex may lock
+/// another one or look at the clock.
+fn inner_point(name: &'static str) {
+    super::sync::held::check(name);
+    point(Point::Inner(name));
 }
 
 /// Has [`Turn::trace_words`] tell all events from now on, and not the last ones alone.
