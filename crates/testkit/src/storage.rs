@@ -80,7 +80,15 @@ impl Figures {
     /// When the server does not answer.
     #[must_use]
     pub fn of(server: &Server) -> Self {
-        let Value::Bulk(text) = server.client().line("INFO storage") else { panic!("INFO storage") };
+        Self::read(&mut server.client())
+    }
+
+    /// Asks for them by this client.
+    ///
+    /// # Panics
+    /// When the server does not answer.
+    pub fn read<S: Stream>(client: &mut Client<S>) -> Self {
+        let Value::Bulk(text) = client.line("INFO storage") else { panic!("INFO storage") };
         let text = String::from_utf8_lossy(&text).into_owned();
         let pairs = text.lines().filter_map(|line| line.split_once(':'));
         Self(pairs.filter_map(|(name, value)| Some((name.to_owned(), value.trim().parse().ok()?))).collect())

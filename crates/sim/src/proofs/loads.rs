@@ -4,11 +4,12 @@ use std::io;
 use std::time::Duration;
 
 use almandine_io::sim::turn::{Policy, Schedule};
-use almandine_testkit::history::faults::{final_read, with_faults_of, with_resizing_of, without_refused};
+use almandine_testkit::history::faults::{final_read, with_faults_of, with_lost, with_resizing_of, without_refused};
 use almandine_testkit::history::units::{self, Features};
 use almandine_testkit::history::{self, History};
 use almandine_testkit::promises::{channels, claims, computations, events, eviction, moves, rights, tracking};
-use almandine_testkit::{Client, blocking, storage, transactions};
+use almandine_testkit::storage::{self, Figures};
+use almandine_testkit::{Client, blocking, transactions};
 
 use super::durable::{self, Harm};
 use super::{Check, Proof, crashing, snapshots};
@@ -157,6 +158,10 @@ fn histories(scenario: &Scenario, server: &Simulated) -> io::Result<Check> {
         without_refused(&mut recorded);
         let read = |history: &mut History| history.entries.extend(final_read(server, &history.keys, 0).into_iter().flatten());
         recorded.iter_mut().for_each(read);
+    }
+    if scenario.medium == Medium::Lying {
+        let figures = Figures::read(&mut Client::of(server)?);
+        with_lost(&mut recorded, figures.get("storage_records_lost"));
     }
     Ok(Box::new(move || recorded.iter().map(history::check).sum()))
 }

@@ -9,6 +9,7 @@ use super::model::Op;
 use super::record::{Entry, History};
 use crate::runtime::Joiner;
 use crate::storage::UNREADABLE;
+use crate::witness::Moments;
 use crate::{Client, Random, Runtime, Value};
 
 /// Keys that are overwritten to make garbage, and bytes of their values.
@@ -17,6 +18,9 @@ const CHURN_BYTES: usize = 12_000;
 /// Keys that come and go, so that the index grows and shrinks, on a server with tables of the usual size.
 const FLOOD_KEYS: usize = 160_000;
 const FLOOD_PIPELINE: usize = 500;
+/// Records of a key that may be lost in a history, and the first of the clients that stand for that.
+const LOST_MAX: usize = 2;
+const FIRST_LOST: usize = 50;
 
 /// Runs `work` beside these faults. Returns its result and how often all keys were made cold.
 ///
@@ -148,6 +152,34 @@ pub fn without_refused(histories: &mut [History]) -> usize {
         refused += before - history.entries.len();
     }
     refused
+}
+
+/// Lets histories have what a device does that lies: `lost` records were given up, of which none tells the key. A key may have gone
+/// with each of them at any time, and DEL may have counted one of another key whose hash has the same tag.
+pub fn with_lost(histories: &mut [History], lost: u64) {
+    if lost == 0 {
+        return;
+    }
+    for history in histories {
+        for entry in history.entries.iter_mut().filter(|entry| entry.op == Op::Del && entry.reply.is_some()) {
+            let (from_ns, until_ns) = (entry.called_ns, Some(entry.returned_ns));
+            entry.witness.get_or_insert(Moments { from_ns, waits_ns: None, leaves_ns: None, until_ns });
+            entry.reply = None;
+        }
+        let keys = 0..history.kind.keys();
+        let each = keys.flat_map(|key| std::iter::repeat_n(key, if lost > 1 { LOST_MAX } else { 1 }));
+        // Further clients, whose operation is never over.
+        history.entries.extend(each.zip(FIRST_LOST..).map(|(key, client)| Entry {
+            client,
+            connection: 0,
+            place: 0,
+            called_ns: 0,
+            returned_ns: u64::MAX,
+            witness: None,
+            op: Op::GetDel(key),
+            reply: None,
+        }));
+    }
 }
 
 /// Reads all keys of a group until the device gives them, so that the history ends with what was kept. `None` when it never does.
