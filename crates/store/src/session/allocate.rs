@@ -152,7 +152,10 @@ pub(crate) fn retire(store: &Shared, local: &mut ThreadState, address: u64, reco
     debug_assert!(!header.has(Header::DEAD), "INV-FREE-1: a record dies once");
     debug_assert_eq!(record.header().units(), units, "INV-LOG-2: what dies keeps its length");
     record.set_header(Header::dead(units));
-    count_dead(store, local, address, units);
+    // Pages of copies do not count as taken either.
+    if !header.has(Header::CACHED) {
+        count_dead(store, local, address, units);
+    }
     local.free.retire(address, units);
 }
 
