@@ -159,14 +159,14 @@ impl GroupWriter<'_> {
         debug_assert_eq!(
             head.sum,
             chained(head.before, &appender.part[HEAD_BYTES..self.filled]),
-            "INV-LOG-2: the sum is the body's"
+            "INV-OPLOG-3: the sum is the body's"
         );
         appender.part[..HEAD_BYTES].copy_from_slice(&head.encode());
         // A write that is durable says nothing of those before it.
         let at_once = durable && self.parts == 0 && appender.durable == appender.group_end;
         appender.segment.write(&appender.part[..bytes], at_once)?;
         appender.end = Place { lsn: head.end_lsn(), sum: head.sum };
-        debug_assert_eq!(appender.end.lsn, appender.segment.end_lsn(), "INV-LOG-2: a part lies behind the last one");
+        debug_assert_eq!(appender.end.lsn, appender.segment.end_lsn(), "INV-OPLOG-3: a part lies behind the last one");
         if at_once {
             appender.durable = appender.end;
         }

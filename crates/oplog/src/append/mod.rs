@@ -248,7 +248,7 @@ impl Appender {
         let mut manifest = self.manifest.clone();
         manifest.segments.retain(|segment| segment.lsn < place.lsn);
         let segment = new_segment(&self.directory, &mut manifest, &self.spares, place)?;
-        debug_assert!(place.lsn <= self.segment.synced_lsn(), "INV-LOG-1: what is before a segment is durable before it is named");
+        debug_assert!(place.lsn <= self.segment.synced_lsn(), "INV-OPLOG-2: what is before a segment is durable first");
         // The manifest on the disk may name it, also where this fails: no other segment has its number.
         self.manifest.last_segment = manifest.last_segment;
         if self.is_named {

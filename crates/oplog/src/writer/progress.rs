@@ -181,7 +181,7 @@ impl LogProgress {
     pub(super) fn advance(&self, written: u64, durable: u64) -> bool {
         debug_assert!(durable <= written, "what is durable is written");
         let before = (self.written.swap(written, Ordering::AcqRel), self.durable.swap(durable, Ordering::AcqRel));
-        debug_assert!(before.0 <= written && before.1 <= durable, "INV-LOG-3: what was promised is not taken back");
+        debug_assert!(before.0 <= written && before.1 <= durable, "INV-OPLOG-4: what was promised is not taken back");
         before != (written, durable)
     }
 

@@ -1,4 +1,4 @@
-//! Every byte of a small log flipped, every prefix of it, missing and foreign files: recovered equal, or refused (INV-LOG-1).
+//! Every byte of a small log flipped, every prefix of it, missing and foreign files: recovered equal, or refused (INV-OPLOG-2).
 
 use std::fs::{self, OpenOptions};
 use std::os::unix::fs::FileExt;

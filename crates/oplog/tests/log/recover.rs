@@ -1,4 +1,4 @@
-//! Runs that follow each other, segments that fill up, groups larger than a segment, what rings have left (INV-LOG-2).
+//! Runs that follow each other, segments that fill up, groups larger than a segment, what rings have left (INV-OPLOG-3).
 
 use almandine_oplog::RingId;
 use almandine_oplog::append::{Leftover, Place};

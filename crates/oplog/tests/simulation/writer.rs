@@ -1,4 +1,4 @@
-//! The writer under clients, and crashes: what a reply promised is there, in each mode and after each kind of crash (INV-LOG-3).
+//! The writer under clients, and crashes: what a reply promised is there, in each mode and after each kind of crash (INV-OPLOG-4).
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -104,7 +104,7 @@ mod tests {
         matches!(deferred.take_told(message, log, log.hearing(0, 0)), Arrival::Waits)
     }
 
-    /// INV-LOG-3: a message of a unit that is still open is heard when the unit is durable, whatever its number will be.
+    /// INV-OPLOG-4: a message of a unit that is still open is heard when the unit is durable, whatever its number will be.
     #[test]
     fn messages_are_heard_when_their_units_are_durable() {
         let rig = LogRig::new("durable");

@@ -24,8 +24,13 @@ pub(super) fn check(sources: &[Source]) -> Vec<Problem> {
         return vec![Problem::new(DOCUMENT, 0, "is missing")];
     };
     let headings = document.lines.iter().enumerate().filter(|(_, l)| l.starts_with('#'));
-    let listed: BTreeMap<String, (usize, bool)> =
-        headings.flat_map(|(i, l)| ids(l).into_iter().map(move |id| (id, (i + 1, l.contains("planned"))))).collect();
+    let mut listed: BTreeMap<String, (usize, bool)> = BTreeMap::new();
+    for (id, entry) in headings.flat_map(|(i, l)| ids(l).into_iter().map(move |id| (id, (i + 1, l.contains("planned"))))) {
+        if let Some((before, _)) = listed.get(&id) {
+            problems.push(Problem::new(DOCUMENT, entry.0, format!("{id} has an entry in line {before} already")));
+        }
+        listed.insert(id, entry);
+    }
     let uses = uses(sources);
     for (id, uses) in &uses {
         let Some((path, line)) = &uses.first else { continue };
@@ -117,6 +122,8 @@ mod tests {
         let no_test = run("### INV-A-1\n", "fn f() { assert!(x, \"INV-A-1\"); }\n");
         assert!(no_test.len() == 1 && no_test[0].contains("no test"), "{no_test:?}");
         assert_eq!(check(&[]).len(), 1, "no document");
+        let twice = run("### INV-A-1 Name\n### INV-A-1 Another\n", WHOLE);
+        assert!(twice.len() == 1 && twice[0].contains("in line 1 already"), "{twice:?}");
     }
 
     #[test]
