@@ -59,9 +59,9 @@ fn who_is_served_together_is_answered_together() {
 fn an_answer_before_the_rest_is_served_is_noticed() {
     let _alone = alone();
     let server = start(&[], "AwaitServer,MoveAtOnce");
-    let early = served_together(&server.address(), 150);
-    println!("blocking, AwaitServer: {early} answers came too early");
-    assert!(early > 0, "it was not noticed");
+    let early = (0..10).map(|_| served_together(&server.address(), 150)).find(|early| *early > 0);
+    println!("blocking, AwaitServer: {} answers came too early", early.unwrap_or(0));
+    assert!(early.is_some(), "it was not noticed");
 }
 
 /// INV-BLOCK-3: an answer of CLIENT UNBLOCK does not show a part of the unit of work that serves.

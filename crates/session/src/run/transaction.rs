@@ -257,9 +257,7 @@ impl Worker {
         let runner = &mut self.runner;
         runner.end_unit();
         witness(Witness::Ran, connection.client.shared.id);
-        let watched = connection.client.watching.iter().flat_map(|watching| &watching.keys).filter(|watched| watched.existed);
-        let used = unit.keys(&runner.context).map(|(db, key, _)| (db, key));
-        runner.accessor.unit().remove_expired(used.chain(watched.map(|watched| (watched.db, &*watched.key))));
+        runner.accessor.unit().remove_expired(unit.keys(&runner.context).map(|(db, key, _)| (db, key)));
         self.end_transaction(connection, exec, start_ns, unit.received);
         Ok(())
     }

@@ -61,22 +61,3 @@ fn what_waits_for_latches_sees_what_has_expired_meanwhile() {
     let code = "return {redis.call('GET', KEYS[1]), redis.call('GET', KEYS[2])}";
     assert_eq!(waits(&[&format!("EVAL|{code}|2|a|b")], hold, let_go), both);
 }
-
-#[test]
-fn a_watched_key_that_has_expired_for_exec_is_removed() {
-    let mut rig = Rig::new();
-    let client = rig.open();
-    // In one batch, so that it has not expired for WATCH.
-    let requests = ["SET a v PX 5", "WATCH a"].map(|words| request(words.split(' '))).concat();
-    assert_eq!(rig.send(client, &requests), "+OK\r\n+OK\r\n");
-    let mut send = |words: &str| rig.send(client, &request(words.split(' ')));
-    let expired_ms = clock::unix_ms() + 5;
-    while clock::unix_ms() <= expired_ms {
-        thread::sleep(Duration::from_millis(1));
-    }
-    assert_eq!(send("MULTI"), "+OK\r\n");
-    assert_eq!(send("GET b"), "+QUEUED\r\n");
-    assert_eq!(send("EXEC"), "*-1\r\n");
-    let info = send("INFO stats");
-    assert!(info.contains("\r\nexpired_keys:1\r\n"), "{info}");
-}

@@ -231,7 +231,9 @@ mod tests {
             let entry = entry.unwrap();
             entry.file_type().unwrap().is_dir().then(|| entry.file_name().into_string().unwrap())
         });
-        let mut directories: Vec<String> = directories.filter(|name| !name.starts_with("__")).collect();
+        // What the programs in Go share is a module, which needs a directory.
+        let is_program = |name: &String| !name.starts_with("__") && name != "go-checks";
+        let mut directories: Vec<String> = directories.filter(is_program).collect();
         let mut names: Vec<&str> = PROGRAMS.iter().map(|program| program.name).collect();
         directories.sort_unstable();
         names.sort_unstable();
