@@ -1,6 +1,7 @@
 //! The logical databases: each is, at any time, one namespace of the store.
 
 use crate::Accessor;
+use crate::access::latest_time::LatestTime;
 use crate::access::namespaces::Namespaces;
 use crate::blocking::queues::Waiters;
 use crate::changes::listeners::Listening;
@@ -38,6 +39,7 @@ pub struct Keyspace {
     pub(crate) watches: Arc<Watches>,
     pub(crate) waiters: Arc<Waiters>,
     pub(crate) listeners: Arc<Listening>,
+    pub(crate) latest_time: LatestTime,
 }
 
 impl Keyspace {
@@ -62,7 +64,8 @@ impl Keyspace {
         let waiters = Arc::new(Waiters::new());
         let asked = Arc::clone(&waiters);
         store.listeners().on_awaited(move |key, kind| asked.note(key, kind));
-        let keyspace = Self { store, types, namespaces, watches, waiters, listeners: Arc::default() };
+        let latest_time = LatestTime::new();
+        let keyspace = Self { store, types, namespaces, watches, waiters, listeners: Arc::default(), latest_time };
         keyspace.listen();
         keyspace.listen_to_events();
         Ok(Arc::new(keyspace))

@@ -10,6 +10,7 @@ pub(crate) mod databases;
 pub(crate) mod destinations;
 pub(crate) mod dumping;
 pub mod frequency;
+pub(crate) mod latest_time;
 pub(crate) mod namespaces;
 pub(crate) mod plan;
 pub(crate) mod reader;

@@ -108,6 +108,9 @@ impl UnitOfWork<'_> {
     #[inline]
     pub fn try_begin_batch(&mut self, now_ms: i64) -> bool {
         self.accessor.look_around();
+        if self.accessor.follows_clock {
+            self.accessor.keyspace.latest_time.note(now_ms);
+        }
         self.accessor.session.plan().try_enter(now_ms)
     }
 
@@ -126,19 +129,22 @@ impl UnitOfWork<'_> {
     /// the time.
     pub fn pass_time(&mut self) -> i64 {
         if self.accessor.follows_clock {
-            self.accessor.session.pass_time(clock::unix_ms());
+            let now_ms = clock::unix_ms().max(self.accessor.session.now_ms());
+            self.accessor.session.pass_time(now_ms);
+            self.accessor.keyspace.latest_time.note(now_ms);
         }
-        self.accessor.session.now_ms()
+        self.catch_up()
     }
 
     /// The same for a unit that has the latches of its keys: it is as late as it is for any unit that has had them before. Without
     /// a look at the clock. Returns the time.
     #[inline]
     pub fn catch_up(&mut self) -> i64 {
-        if self.accessor.follows_clock {
-            self.accessor.session.pass_time(self.accessor.session.now_ms());
+        let Accessor { session, keyspace, follows_clock, .. } = &mut *self.accessor;
+        if *follows_clock {
+            session.pass_time(keyspace.latest_time.behind_others(session.now_ms()));
         }
-        self.accessor.session.now_ms()
+        session.now_ms()
     }
 
     /// Ends a unit.
@@ -250,6 +256,24 @@ mod tests {
             let key = writer.key(name);
             writer.upsert(key, b"before", Put::default())
         });
+    }
+
+    /// The time of a unit is no earlier than that of a worker's batch before it, whatever threads of the background do meanwhile,
+    /// which enter with no time.
+    #[test]
+    fn the_background_sets_no_unit_back() {
+        let keyspace = keyspace(false);
+        let [mut worker, mut other, mut background] = [(); 3].map(|()| keyspace.accessor().unwrap());
+        worker.unit().follow_clock(true);
+        other.unit().follow_clock(true);
+        assert!(worker.unit().try_begin_batch(50_000));
+        background.begin_batch(0);
+        assert_eq!(background.unit().catch_up(), 0, "it follows no clock");
+        background.end_batch();
+        assert!(other.unit().try_begin_batch(49_990));
+        assert_eq!(other.unit().catch_up(), 50_000);
+        other.end_batch();
+        worker.end_batch();
     }
 
     const COLD: Refusal = Refusal::Missing(Missing::Cold);

@@ -71,7 +71,6 @@ impl Session {
     pub(crate) fn try_enter(&mut self, now_ms: i64) -> bool {
         debug_assert!(self.local.held.is_empty(), "INV-LATCH-2: a batch begins without latches");
         self.local.now_ms = now_ms;
-        self.store.expiry.latest_time.note(now_ms);
         self.local.glances.clear();
         let enters;
         // In this order: a head that moves later leaves its pages in memory until this batch has ended (INV-TIER-1).
@@ -119,14 +118,11 @@ impl Session {
         self.local.allocated.words += bytes / WORD;
     }
 
-    /// Says within a batch that it is this late, and as late as for any other batch: what has expired for a unit of work has
-    /// expired for the one that has its latches next.
+    /// Says within a batch that it is later now.
     #[inline]
     pub fn pass_time(&mut self, now_ms: i64) {
-        let later_ms = self.store.expiry.latest_time.behind_others(self.local.now_ms.max(now_ms));
-        debug_assert!(later_ms >= self.local.now_ms, "INV-EXP-1: what has expired stays so");
-        self.local.now_ms = later_ms;
-        self.store.expiry.latest_time.note(later_ms);
+        debug_assert!(now_ms >= self.local.now_ms, "INV-EXP-1: what has expired stays so");
+        self.local.now_ms = now_ms;
     }
 
     /// The time of the batch in milliseconds since the Unix epoch.

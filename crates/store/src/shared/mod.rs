@@ -4,7 +4,6 @@ mod budget;
 pub(crate) mod consumers;
 mod elements;
 pub(crate) mod garbage;
-mod latest_time;
 mod records;
 mod stall;
 pub(crate) mod written;
@@ -28,7 +27,6 @@ use almandine_io::thread::Waker;
 use consumers::Consumers;
 use crossbeam_utils::CachePadded;
 use garbage::Garbage;
-use latest_time::LatestTime;
 use rapidhash::v3::{RapidSecrets, rapidhash_v3_inline};
 use stall::Stall;
 use std::io;
@@ -40,14 +38,13 @@ const OWN_THREADS: usize = 2;
 /// And with a device: the flusher and the compactor.
 const TIER_THREADS: usize = 2;
 
-/// Expiries on their way to the background, and by which time records expire.
+/// Expiries on their way to the background.
 pub(crate) struct Expiry {
     pub(crate) feed: Feed,
     /// Whether the background removes expired records.
     pub(crate) reclaiming: AtomicBool,
     /// No thread removes expired records; readers do not see them.
     pub(crate) held: AtomicBool,
-    pub(crate) latest_time: LatestTime,
 }
 
 /// What there is one of for each thread.
@@ -138,12 +135,7 @@ impl Shared {
             counters: Counters::new(threads)?,
             namespaces: Namespaces::new()?,
             shared_free: SharedFree::new(),
-            expiry: Expiry {
-                feed: Feed::new(threads),
-                reclaiming: AtomicBool::new(true),
-                held: AtomicBool::new(false),
-                latest_time: LatestTime::new(),
-            },
+            expiry: Expiry { feed: Feed::new(threads), reclaiming: AtomicBool::new(true), held: AtomicBool::new(false) },
             consumers: Consumers::default(),
             threads: Threads {
                 active_pages: (0..threads).map(|_| CachePadded::new(AtomicU64::new(NO_PAGE))).collect(),
