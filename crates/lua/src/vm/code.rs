@@ -29,8 +29,9 @@ pub(crate) struct Loaded {
 /// What an instruction that asks for a global variable has found, where that stays as it is.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Found {
-    /// Nil where it is not known.
     pub(crate) value: LuaValue,
+    /// It holds as long as the code has this generation, which is never zero.
+    pub(crate) generation: u32,
     /// Whether the next instruction is done with it: the value is that of its field.
     pub(crate) skips: bool,
 }
@@ -48,6 +49,8 @@ pub(crate) struct Code {
     natives: Vec<Native>,
     /// Their plain cases.
     plain: Vec<Option<Plain>>,
+    /// How often what instructions have found was forgotten.
+    generation: Cell<u32>,
     /// No function gets other globals.
     pub(crate) one_environment: bool,
     /// Entries below it outlive the region.
@@ -61,6 +64,7 @@ impl Code {
             length: Cell::new(0),
             natives,
             plain,
+            generation: Cell::new(1),
             one_environment,
             watermark: 0,
         }
@@ -111,11 +115,21 @@ impl Code {
         Some(index as u32)
     }
 
-    /// A global variable has changed.
+    /// A global variable has changed: what instructions have found holds no more. That is one step, however much is loaded.
     pub(crate) fn forget_found(&self) {
-        for index in 0..self.length.get() {
-            self.get(index as u32).found.iter().for_each(|found| found.set(Found::default()));
+        let next = self.generation.get().wrapping_add(1);
+        if next == 0 {
+            // All generations were used: those of the first ones are not to be taken for the next.
+            let found = (0..self.length.get()).flat_map(|index| &*self.get(index as u32).found);
+            found.for_each(|found| found.set(Found::default()));
         }
+        self.generation.set(next.max(1));
+    }
+
+    /// What instructions find now has this generation.
+    #[inline]
+    pub(crate) fn generation(&self) -> u32 {
+        self.generation.get()
     }
 
     /// Constants of all that is loaded.

@@ -124,7 +124,7 @@ pub(crate) fn execute(state: &mut State, code: &Code, host: &mut dyn Host) -> Re
                 }
                 Instruction::GetGlobal { a, k } => {
                     let found = loaded.found[pc - 1].get();
-                    if !found.value.is_nil() {
+                    if found.generation == code.generation() {
                         register!(a) = found.value;
                         pc += usize::from(found.skips);
                         continue;
@@ -141,7 +141,7 @@ pub(crate) fn execute(state: &mut State, code: &Code, host: &mut dyn Host) -> Re
                     } else {
                         register!(a) = value;
                         if code.one_environment && state.heap.is_read_only(environment) {
-                            loaded.found[pc - 1].set(find(state, loaded, pc, value));
+                            loaded.found[pc - 1].set(find(state, (loaded, pc), value, code.generation()));
                         }
                     }
                 }
@@ -443,7 +443,7 @@ fn register_of(operand: Operand) -> Option<u8> {
 /// table, and the next instruction asks for a field of it, the field stays as it is, too.
 #[cold]
 #[inline(never)]
-fn find(state: &State, loaded: &Loaded, pc: usize, value: LuaValue) -> Found {
+fn find(state: &State, (loaded, pc): (&Loaded, usize), value: LuaValue, generation: u32) -> Found {
     if let Some([Instruction::GetGlobal { a, .. }, Instruction::GetField { a: to, b, k }]) = loaded.proto.code.get(pc - 1..=pc)
         && [to, b] == [a, a]
         && let (LuaValue::Table(table), LuaValue::String(name)) = (value, loaded.constants[*k as usize])
@@ -451,9 +451,9 @@ fn find(state: &State, loaded: &Loaded, pc: usize, value: LuaValue) -> Found {
         && let field = state.heap.table(table).get_string(name)
         && !field.is_nil()
     {
-        return Found { value: field, skips: true };
+        return Found { value: field, generation, skips: true };
     }
-    Found { value, skips: false }
+    Found { value, generation, skips: false }
 }
 
 /// Gives the result of a plain call, if there is one, to a caller that wants `c - 1` values, or all.
