@@ -8,10 +8,11 @@
 //! A worker has heard of a break when it is behind the announcement, which comes after writes are refused, and has no unit of work
 //! open: a script that is suspended may have written before.
 
-use std::sync::PoisonError;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use almandine_io::sync::{Mutex, MutexGuard};
+use almandine_io::sync::Mutex;
+
+use crate::lock::lock;
 
 /// See the module.
 #[derive(Debug, Default)]
@@ -38,7 +39,7 @@ impl Breaks {
 
     /// A worker begins, with no unit of work.
     pub fn join(&self, worker: usize) {
-        let mut workers = self.workers();
+        let mut workers = lock(&self.workers);
         if workers.len() <= worker {
             workers.resize(worker + 1, u64::MAX);
         }
@@ -51,7 +52,7 @@ impl Breaks {
 
     /// A worker without a unit of work has heard of this many breaks.
     pub fn hear(&self, worker: usize, breaks: u64) {
-        let mut workers = self.workers();
+        let mut workers = lock(&self.workers);
         if let Some(heard) = workers.get_mut(worker) {
             *heard = breaks;
         }
@@ -66,10 +67,6 @@ impl Breaks {
 
     fn count(&self, workers: &[u64]) {
         self.by_all.store(workers.iter().copied().min().unwrap_or(0), Ordering::Release);
-    }
-
-    fn workers(&self) -> MutexGuard<'_, Vec<u64>> {
-        self.workers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

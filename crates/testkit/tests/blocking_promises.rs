@@ -22,6 +22,13 @@ fn start(flags: &[&str], fault: &str) -> Server {
     if fault.is_empty() { Server::start(&Program::Almandine, &flags) } else { mutants::start(fault, &flags) }
 }
 
+/// A step that is left out breaks the promise in one of ten tries: each counts how often.
+fn must_notice(fault: &str, breaches: impl Fn() -> usize) {
+    let noticed = (0..10).map(|_| breaches()).find(|breaches| *breaches > 0);
+    println!("blocking, {fault}: {} breaches", noticed.unwrap_or(0));
+    assert!(noticed.is_some(), "{fault} was not noticed");
+}
+
 const COLD: &[&str] = &["--enable-debug-command", "yes", "--maxmemory", "16mb", "--storage-dir", "{dir}/s"];
 
 /// INV-BLOCK-1, where a waiter needs a record from the device.
@@ -59,9 +66,7 @@ fn who_is_served_together_is_answered_together() {
 fn an_answer_before_the_rest_is_served_is_noticed() {
     let _alone = alone();
     let server = start(&[], "AwaitServer,MoveAtOnce");
-    let early = (0..10).map(|_| served_together(&server.address(), 150)).find(|early| *early > 0);
-    println!("blocking, AwaitServer: {} answers came too early", early.unwrap_or(0));
-    assert!(early.is_some(), "it was not noticed");
+    must_notice("AwaitServer", || served_together(&server.address(), 150));
 }
 
 /// INV-BLOCK-3: an answer of CLIENT UNBLOCK does not show a part of the unit of work that serves.
@@ -76,9 +81,7 @@ fn nobody_is_unblocked_behind_an_answer_that_shows_its_element() {
 fn an_answer_that_shows_a_part_of_a_unit_is_noticed() {
     let _alone = alone();
     let server = start(&[], "ShowServed");
-    let late = (0..10).map(|_| unblocked_while_served(&server.address(), 200)).find(|late| *late > 0);
-    println!("blocking, ShowServed: {} were unblocked too late", late.unwrap_or(0));
-    assert!(late.is_some(), "it was not noticed");
+    must_notice("ShowServed", || unblocked_while_served(&server.address(), 200));
 }
 
 /// A transaction reads what the waiters that it serves change, with no other client between.
@@ -92,9 +95,7 @@ fn a_transaction_and_the_move_that_it_causes_are_one_step() {
 fn what_comes_between_a_transaction_and_its_move_is_noticed() {
     let _alone = alone();
     let server = start(&[], "HoldForWaiters");
-    let between = (0..10).map(|_| reads_and_moves(&server.address(), 500)).find(|between| *between > 0);
-    println!("blocking, HoldForWaiters: {} came between", between.unwrap_or(0));
-    assert!(between.is_some(), "it was not noticed");
+    must_notice("HoldForWaiters", || reads_and_moves(&server.address(), 500));
 }
 
 /// INV-LATCH-3: sessions that serve waiters of each other's keys, beside others that latch the same keys, come to an end.
