@@ -57,9 +57,7 @@ impl Draft {
     #[inline(always)]
     pub fn push_plain(&mut self, rings: &Rings, thread: usize, set: PlainSet<'_>) -> bool {
         let Some(ring) = rings.ring(thread).filter(|_| !self.is_beside) else { return false };
-        if self.contents != set.contents {
-            (self.contents, self.contents_bytes) = (set.contents, Short::of(set.contents));
-        }
+        self.know_contents(set.contents);
         let Some(contents) = self.contents_bytes else { return false };
         if self.count == 0 {
             self.place.restart();
@@ -67,6 +65,23 @@ impl Draft {
         let is_appended = ring.append_plain(&mut self.place, set, contents);
         self.count += u32::from(is_appended);
         is_appended
+    }
+
+    /// Publishes a unit of one such entry, which has nothing else, and says the number that it took. None, and no number is
+    /// taken: it is to be pushed.
+    #[inline(always)]
+    pub fn publish_plain(&mut self, rings: &Rings, thread: usize, set: &PlainSet<'_>, number: impl FnOnce() -> u64) -> Option<u64> {
+        debug_assert!(self.count == 0 && !self.is_beside, "INV-ORDER-1: a unit that has begun is published whole");
+        let ring = rings.ring(thread)?;
+        self.know_contents(set.contents);
+        ring.publish_plain(&mut self.place, set, self.contents_bytes?, number)
+    }
+
+    #[inline(always)]
+    fn know_contents(&mut self, contents: u64) {
+        if self.contents != contents {
+            (self.contents, self.contents_bytes) = (contents, Short::of(contents));
+        }
     }
 
     /// Appends one that finds no room in the ring.

@@ -221,21 +221,43 @@ impl PlainSet<'_> {
         NUMBERS_BYTES_MAX + self.key.len() + self.value.len()
     }
 
+    /// The numbers of its encoding. None: its key or value is long.
+    #[inline(always)]
+    pub(crate) fn numbers(&self, contents: Short) -> Option<PlainNumbers> {
+        let len = Short::of(self.value.len() as u64)?;
+        (self.key.len() < 0x80).then_some(PlainNumbers { contents, len })
+    }
+
+    /// Bytes of its encoding.
+    #[inline(always)]
+    pub(crate) fn bytes(&self, PlainNumbers { contents, len }: PlainNumbers) -> usize {
+        4 + contents.len + len.len + self.key.len() + self.value.len()
+    }
+
     /// Appends the entry to `out`, put together in registers. False, and nothing is appended: its key or value is long.
     #[inline(always)]
     pub(crate) fn encode(&self, contents: Short, out: &mut impl Sink) -> bool {
-        let Some(len) = Short::of(self.value.len() as u64) else { return false };
-        if self.key.len() >= 0x80 {
-            return false;
-        }
+        self.numbers(contents).map(|numbers| self.write(numbers, out)).is_some()
+    }
+
+    /// Appends the entry, whose numbers these are, to `out`.
+    #[inline(always)]
+    pub(crate) fn write(&self, PlainNumbers { contents, len }: PlainNumbers, out: &mut impl Sink) {
         let first = u64::from(SET | u8::from(self.made) << 4);
         let flags = u64::from(self.edited) << 2;
         out.few(first | contents.bytes << 8 | (self.key.len() as u64) << (8 + 8 * contents.len), 2 + contents.len);
         out.many(self.key);
         out.few(u64::from(self.kind) | flags << 8 | len.bytes << 16, 2 + len.len);
         out.many(self.value);
-        true
     }
+}
+
+/// The numbers of a plain entry, as it has them.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PlainNumbers {
+    contents: Short,
+    /// The length of the value.
+    len: Short,
 }
 
 impl<'e> LogEntry<'e> {

@@ -76,8 +76,9 @@ impl Order {
         }
     }
 
+    /// As [`Order::take`], for a unit that has changed one key, has read no other, and comes behind the number `after`.
     #[inline(always)]
-    fn take_of_one(&self, hash: u64, after: u64) -> u64 {
+    pub fn take_of_one(&self, hash: u64, after: u64) -> u64 {
         let stripe = self.stripe(hash);
         let last = step!(AskStripes, stripe.load(Ordering::Acquire), else 0);
         let number = self.behind(after.max(self.databases.load(Ordering::Acquire)).max(last));

@@ -15,6 +15,7 @@
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use almandine_base::step;
 use almandine_io::mapping::{SharedMapping, WORD, prefetch_for_write};
 
 use crate::entry::{LogEntry, PlainSet, Short, Sink};
@@ -288,15 +289,54 @@ impl Ring {
         *place = Place { position: end, len: 0, room: place.room.saturating_sub(words * WORD) };
     }
 
+    /// Publishes a unit of one entry at a place, where it is written once, and says its number, which is taken when it is known to
+    /// have room. None, and nothing is written and no number taken: it has none, or is not so plain. For the thread that writes.
+    #[inline(always)]
+    pub(crate) fn publish_plain(
+        &self,
+        place: &mut Place,
+        set: &PlainSet<'_>,
+        contents: Short,
+        number: impl FnOnce() -> u64,
+    ) -> Option<u64> {
+        let numbers = set.numbers(contents)?;
+        let len = set.bytes(numbers);
+        if len > place.room {
+            return None;
+        }
+        let all = self.mapping.words();
+        debug_assert_eq!(place.position, all[PUBLISHED].load(Ordering::Relaxed), "INV-ORDER-1: a unit lies behind the last one");
+        let number = number();
+        step!(DrainBeforeClose);
+        let begin = all[BODY..].as_ptr().wrapping_add(place.position as usize & (self.words - 1));
+        let mut out = Unpublished(begin.cast_mut().cast());
+        out.few(number, WORD);
+        out.few(len as u64 | 1 << 32, WORD);
+        set.write(numbers, &mut out);
+        debug_assert_eq!(out.0 as usize - begin as usize, HEAD_BYTES + len, "INV-ORDER-1: an entry is as long as its unit says");
+        // What fills the last word.
+        out.few(0, 0);
+        let words = HEAD_WORDS + len.div_ceil(WORD);
+        debug_assert!(self.pending() + words <= self.words, "INV-ORDER-1: a unit overwrites none that is not released");
+        let end = place.position + words as u64;
+        all[PUBLISHED].store(end, Ordering::Release);
+        self.prefetch(all, place.position, end);
+        *place = Place { position: end, len: 0, room: place.room.saturating_sub(words * WORD) };
+        Some(number)
+    }
+
     /// Asks the cache for places that units behind this one will have: what is written to a line that is not there holds up each
     /// latch that is taken meanwhile.
     #[inline]
     fn prefetch(&self, all: &[AtomicU64], position: u64, end: u64) {
         let body = &all[BODY..][..self.words];
-        let (mut next, end) = (position as usize + AHEAD_WORDS, end as usize + AHEAD_WORDS);
-        while next < end.min(position as usize + 2 * AHEAD_WORDS) {
-            prefetch_for_write(&body[next & (body.len() - 1)]);
-            next += LINE_WORDS;
+        let ask = |position: usize| prefetch_for_write(&body[position & (body.len() - 1)]);
+        let (first, end) = (position as usize + AHEAD_WORDS, end as usize + AHEAD_WORDS);
+        // The last two lines, which are all of nearly all units.
+        ask(end - 1);
+        ask(end - 1 - LINE_WORDS);
+        if end - first > 2 * LINE_WORDS {
+            (first..end.min(first + AHEAD_WORDS)).step_by(LINE_WORDS).for_each(ask);
         }
     }
 

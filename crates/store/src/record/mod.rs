@@ -300,25 +300,26 @@ impl Record {
     #[inline]
     pub(crate) fn write_value(self, header: Header, offset: usize, bytes: &[u8]) {
         debug_assert!(offset + bytes.len() <= header.value_capacity());
-        let first = header.value_word();
-        let mut position = offset;
-        let mut rest = bytes;
-        while !rest.is_empty() {
-            let word = self.word(first + position / WORD);
-            let skip = position % WORD;
-            if skip == 0 && rest.len() >= WORD {
-                let (head, tail) = rest.split_at(WORD);
-                let mut whole = [0u8; WORD];
-                whole.copy_from_slice(head);
-                word.store(u64::from_ne_bytes(whole), Ordering::Relaxed);
-                (position, rest) = (position + WORD, tail);
-            } else {
-                let take = rest.len().min(WORD - skip);
-                let mut whole = word.load(Ordering::Relaxed).to_ne_bytes();
-                whole[skip..skip + take].copy_from_slice(&rest[..take]);
-                word.store(u64::from_ne_bytes(whole), Ordering::Relaxed);
-                (position, rest) = (position + take, &rest[take..]);
-            }
+        let (at, skip) = (header.value_word() + offset / WORD, offset % WORD);
+        let (first, bytes) = bytes.split_at(if skip == 0 { 0 } else { bytes.len().min(WORD - skip) });
+        self.write_part(at, skip, first);
+        let (at, (whole, rest)) = (at + usize::from(skip != 0), bytes.as_chunks());
+        self.write_words(at, whole);
+        self.write_part(at + whole.len(), 0, rest);
+    }
+
+    #[inline(always)]
+    fn write_words(self, at: usize, words: &[[u8; WORD]]) {
+        words.iter().zip(at..).for_each(|(&bytes, at)| self.word(at).store(u64::from_ne_bytes(bytes), Ordering::Relaxed));
+    }
+
+    /// Overwrites a part of a word from a byte of it on.
+    #[inline(always)]
+    fn write_part(self, at: usize, skip: usize, bytes: &[u8]) {
+        if !bytes.is_empty() {
+            let mut whole = self.word(at).load(Ordering::Relaxed).to_ne_bytes();
+            whole[skip..skip + bytes.len()].copy_from_slice(bytes);
+            self.word(at).store(u64::from_ne_bytes(whole), Ordering::Relaxed);
         }
     }
 
@@ -470,16 +471,17 @@ impl Record {
             Self::packed_units(header, header.has(Header::CACHED)) <= header.units(),
             "INV-LOG-2: the space holds the record"
         );
-        for (index, chunk) in (1..).zip(key.chunks(WORD).chain(value.chunks(WORD))) {
-            let word = match <[u8; WORD]>::try_from(chunk) {
-                Ok(whole) => u64::from_ne_bytes(whole),
-                Err(_) => {
-                    let mut padded = [0u8; WORD];
-                    padded[..chunk.len()].copy_from_slice(chunk);
-                    u64::from_ne_bytes(padded)
-                }
-            };
-            self.word(index).store(word, Ordering::Relaxed);
+        let mut at = 1;
+        for bytes in [key, value] {
+            let (whole, rest) = bytes.as_chunks();
+            self.write_words(at, whole);
+            at += whole.len();
+            if !rest.is_empty() {
+                let mut padded = [0; WORD];
+                padded[..rest.len()].copy_from_slice(rest);
+                self.word(at).store(u64::from_ne_bytes(padded), Ordering::Relaxed);
+                at += 1;
+            }
         }
         self.write_optional(header, expiry, etag);
         self.set_header(header);

@@ -106,6 +106,19 @@ impl Shared {
         }
     }
 
+    /// As [`Shared::note_change`], of the last change of a verb, which has latched its key by itself: its unit may end here.
+    #[inline]
+    pub(crate) fn note_last_change(&self, local: &mut ThreadState, key: &Key<'_>, act: Act<'_>) {
+        if self.consumers.wanted() & !COPY == LOG
+            && let Some((record, header, bytes)) = act.small()
+            && self.log_unit(local, key, (record, header), bytes, matches!(act, Act::Make(..)))
+        {
+            add(&self.thread(local).changes, 1);
+        } else {
+            self.note_change(local, key, act);
+        }
+    }
+
     #[cold]
     #[inline(never)]
     fn tell_change(&self, local: &mut ThreadState, wanted: u32, key: &Key<'_>, act: Act<'_>) {
@@ -205,6 +218,36 @@ impl Shared {
         if !(is_plain && unit.append_plain(log, PlainSet { contents, key: key.bytes, kind, edited, made, value: bytes })) {
             log_value(unit, log, contents, key.bytes, (&view, bytes, made));
         }
+    }
+
+    /// Logs a unit of work that is nothing but that a key has a value which lies in its record: what nearly all writes are. It is
+    /// encoded, numbered and published in one piece ([`Shared::close_unit`] says when), and none has been open. False: this is no
+    /// such unit, and nothing has happened.
+    #[inline(never)]
+    fn log_unit(
+        &self,
+        local: &mut ThreadState,
+        key: &Key<'_>,
+        (record, header): (Record, Header),
+        bytes: Option<&[u8]>,
+        made: bool,
+    ) -> bool {
+        debug_assert!(self.is_latched(key.hash), "INV-ORDER-1: a number is taken under the latches of what was changed");
+        debug_assert!(local.held.is_empty(), "INV-ORDER-1: what has other latches has read under them");
+        let is_alone = local.participant.has_gate_closed();
+        let is_plain = !header.has(Header::EXPIRY | Header::ETAG);
+        if is_alone || !is_plain || local.notes.unit.is_open() || step!(NumberUnderLatch, false, else true) {
+            return false;
+        }
+        let Some(rings) = self.consumers.log() else { return false };
+        let view = View::latched(record, header);
+        debug_assert!(bytes.is_none() || view.bytes() == bytes, "INV-EFFECT-1: the effect has the value of the record");
+        let value = bytes.or_else(|| view.bytes()).unwrap_or_default();
+        let contents = self.consumers.generation(key.namespace);
+        let (kind, edited) = (view.kind() as u8, view.is_edited());
+        let set = PlainSet { contents, key: key.bytes, kind, edited, made, value };
+        let log = LogOf { rings, thread: local.thread };
+        local.notes.unit.publish_plain(log, &set, |after| self.consumers.number_of_one(key.hash, after))
     }
 
     /// Where the session logs its units, if they are wanted there.

@@ -126,6 +126,22 @@ impl OpenUnit {
         self.draft.push_plain(rings, thread, set)
     }
 
+    /// Publishes a unit of one entry of the usual kind, whose number `number` takes behind that of the session's last unit.
+    /// False: it is none, and nothing has happened.
+    #[inline(always)]
+    pub(in crate::session) fn publish_plain(
+        &mut self,
+        LogOf { rings, thread }: LogOf<'_>,
+        set: &PlainSet<'_>,
+        number: impl FnOnce(u64) -> u64,
+    ) -> bool {
+        debug_assert!(!self.is_open, "INV-ORDER-1: a unit that has begun is published whole");
+        let Self { draft, last, .. } = self;
+        let taken = draft.publish_plain(rings, thread, set, || number(*last));
+        *last = taken.unwrap_or(*last);
+        taken.is_some()
+    }
+
     /// It has ended.
     pub(in crate::session) fn end(&mut self) {
         debug_assert!(self.is_open, "INV-ORDER-1: a unit ends once");

@@ -1,8 +1,10 @@
 //! Units of work: where one ends.
 //!
-//! A unit that has changed something ends in one place, here: its changes are made, the latches of the keys that it has changed
+//! A unit that has changed something ends here: its changes are made, the latches of the keys that it has changed
 //! are still held, the session is inside its epoch, and nothing is left to do but to release them. That is the moment at which it
-//! takes its number in the order of units (`almandine_oplog::order`), and is published in the operation log's rings.
+//! takes its number in the order of units (`almandine_oplog::order`), and is published in the operation log's rings. That nearly
+//! all units are one string for one key is worth a short way: where only the log wants it, it is encoded, numbered and published
+//! in one piece by the verb that has written it, as `notes` says, and is never open.
 //!
 //! A verb that latches one key by itself is a unit, and so is what a lock plan holds until it is released. Work that is done alone
 //! is one unit until it lets the others go on, whatever it has latched meanwhile: no other session is inside, and the background
@@ -85,7 +87,7 @@ impl Shared {
     }
 
     /// Whether the bucket of a hash is latched exclusively, by whatever session.
-    fn is_latched(&self, hash: u64) -> bool {
+    pub(in crate::session) fn is_latched(&self, hash: u64) -> bool {
         self.index.bucket(Index::bucket_of(hash, self.index.len())).is_latched_exclusively()
     }
 }

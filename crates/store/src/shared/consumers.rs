@@ -110,26 +110,32 @@ impl Consumers {
         self.orders.get().map_or(0, |orders| orders.order.take(asked))
     }
 
+    /// As [`Consumers::number`], of a unit that has changed one key, has read no other, and comes behind the number `after`.
+    #[inline(always)]
+    pub(crate) fn number_of_one(&self, hash: u64, after: u64) -> u64 {
+        debug_assert!(self.orders.get().is_some(), "INV-EFFECT-1: there is an order from the first effect on");
+        written::write(SharedLine::Stripe);
+        self.orders.get().map_or(0, |orders| orders.order.take_of_one(hash, after))
+    }
+
     /// Asks the cache for what a change of a key with this hash looks at: the number of the unit before it, and what was saved.
     #[inline]
     pub(crate) fn prefetch(&self, hash: u64) {
         let wanted = self.wanted.load(Ordering::Relaxed);
-        if wanted & (Consumer::Log as u32 | Consumer::Copy as u32) != 0 {
-            self.prefetch_wanted(wanted, hash);
-        }
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn prefetch_wanted(&self, wanted: u32, hash: u64) {
         if wanted & Consumer::Log as u32 != 0
             && let Some(orders) = self.orders.get()
         {
             orders.order.prefetch(hash);
         }
         if wanted & Consumer::Copy as u32 != 0 {
-            self.copying.prefetch(hash);
+            self.prefetch_copy(hash);
         }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn prefetch_copy(&self, hash: u64) {
+        self.copying.prefetch(hash);
     }
 
     /// Begins another commit epoch for what is done alone: a number of it is greater than that of any unit that has ended.

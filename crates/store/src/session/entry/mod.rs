@@ -295,6 +295,15 @@ impl Guard<'_> {
         self.store.note_change(self.local, &self.key, act);
     }
 
+    /// As [`Guard::say_changed`], where nothing else is done to the key under this latch.
+    #[inline]
+    fn say_last_change(&mut self, act: Act<'_>) {
+        if self.latch.is_none() {
+            return self.say_changed(act);
+        }
+        self.store.note_last_change(self.local, &self.key, act);
+    }
+
     /// Says that the last change, or the next one, counts as this many further ones.
     fn count_changes(&self, more: i64) {
         add(&self.store.thread(self.local).changes, more);

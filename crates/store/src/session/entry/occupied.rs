@@ -77,7 +77,8 @@ impl<'s> Occupied<'s> {
         self.guard.store.tier.is_none() || self.is_mutable()
     }
 
-    /// Replaces value, kind, expiry and entity tag.
+    /// Replaces value, kind, expiry and entity tag. What is done to a string behind that, under the same latch of its own, is
+    /// another unit of work.
     ///
     /// # Errors
     /// When the store is full; then nothing has changed.
@@ -87,7 +88,7 @@ impl<'s> Occupied<'s> {
             return self.elements_mut().replace(kind, value, put, Told::Whole);
         }
         self.replace_bytes(kind, value, put)?;
-        self.guard.say_changed(Act::Replace(self.record, self.header, value));
+        self.guard.say_last_change(Act::Replace(self.record, self.header, value));
         Ok(())
     }
 

@@ -296,10 +296,12 @@ impl Guard<'_> {
         debug_assert_eq!(self.entries_to(written), 1, "INV-LOG-1: what counts is reachable");
         self.count_live(1, i64::from(put.expiry_ms.is_some()));
         self.announce(None, put.expiry_ms);
-        if kind != Kind::String {
+        if kind == Kind::String {
+            self.say_last_change(Act::Make(written.record, written.header));
+        } else {
             self.announce(None, self.store.next_due(written.record, written.header));
+            self.say_changed(Act::Make(written.record, written.header));
         }
-        self.say_changed(Act::Make(written.record, written.header));
     }
 }
 
