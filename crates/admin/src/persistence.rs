@@ -1,7 +1,8 @@
 //! SAVE, BGSAVE, BGREWRITEAOF, LASTSAVE, and Garnet's COMMITAOF. A thread of the server writes the snapshots.
 
 use almandine_command_spec::{Arg, Category, CommandSpec, Group, Traits};
-use almandine_handler::{AdminCall, Command, CommandError, Handler, Outcome, Word, errors, number};
+use almandine_handler::blocking::{Block, LogWait, Unanswered};
+use almandine_handler::{AdminCall, Command, CommandError, Handler, Outcome, ReadCall, Word, errors, number};
 use almandine_instance::{Cancelled, Instance, RewriteBegun, SaveRefused, SaveTask};
 use almandine_resp::Args;
 
@@ -138,20 +139,26 @@ const COMMITAOF: Command = Command {
         traits: Traits { no_multi: true, ..TRAITS },
         ..CommandSpec::BLANK
     },
-    run: Handler::Admin(commitaof),
+    run: Handler::Read(commitaof),
 };
 
-/// There is one log of all databases. The connections of the client's worker wait with it.
-fn commitaof(call: &mut AdminCall<'_>) -> Outcome {
+/// There is one log of all databases, and clients that ask at once share a sync.
+fn commitaof(call: &mut ReadCall<'_>) -> Outcome {
     check_database(call.args, &call.context.instance)?;
-    if !call.context.instance.persistence.log.is_on() {
+    let log = &call.context.instance.persistence.log;
+    if !log.is_on() {
         return Err(errors::server::COMMIT_WITHOUT_LOG.into());
     }
-    let mut committed = Ok(());
-    outside_epoch(call, |instance| committed = instance.persistence.commit());
-    committed.map_err(|problem| errors::server::commit_failed(&problem))?;
-    call.reply.simple("AOF file committed");
-    Ok(())
+    let Some(seal) = log.unconfirmed() else {
+        Unanswered::Committed.write(&mut call.reply);
+        return Ok(());
+    };
+    if log.breaks().1 {
+        return Err(errors::server::COMMIT_FAILED.into());
+    }
+    log.ask(seal, true);
+    let log = Some(LogWait { seal, ends: true, reached: Unanswered::Committed });
+    call.block(Block { log, ..Block::until_time(None, Unanswered::Uncommitted) })
 }
 
 /// Garnet names a database behind the command. What is asked of one is done, or told, of all.

@@ -15,7 +15,7 @@ use almandine_instance::LogSeal;
 use almandine_keyspace::{Awaited, Kind, Waiter};
 use almandine_resp::{ArgsBuf, Reply};
 
-use crate::errors::CommandError;
+use crate::errors::{self, CommandError};
 use crate::number;
 
 /// Milliseconds that a timeout may be at most, so that its end is a time, too.
@@ -51,6 +51,8 @@ pub struct LogWait {
     pub seal: LogSeal,
     /// Whether that is all that the command waits for.
     pub ends: bool,
+    /// What the command answers from then on.
+    pub reached: Unanswered,
 }
 
 impl Block {
@@ -82,6 +84,10 @@ pub enum Unanswered {
     TwoZeroes,
     /// One and zero.
     OneAndZero,
+    /// COMMITAOF: all is durable.
+    Committed,
+    /// It is not. Where the log breaks the command waits no more.
+    Uncommitted,
 }
 
 impl Unanswered {
@@ -96,6 +102,8 @@ impl Unanswered {
                 reply.integer(i64::from(self == Self::OneAndZero));
                 reply.integer(0);
             }
+            Self::Committed => reply.simple("AOF file committed"),
+            Self::Uncommitted => reply.error(errors::server::COMMIT_FAILED.bytes()),
         }
     }
 }

@@ -137,8 +137,6 @@ impl Node {
         let log = Arc::<LogSlot>::default();
         follow_changes(&instance, &network, limits, Arc::clone(&host), Arc::clone(&log));
         instance.persistence.saves.begin_from(instance.run.started_ms / 1000, 0);
-        let committed = Arc::clone(&log);
-        instance.persistence.install_commit(move || operation_log::commit(&committed));
         let saver = snapshots::start(Arc::clone(&instance), Arc::clone(&host), load_log(&instance, &host, &log, table))?;
         let (control, saver) = (Some(control), Some(saver));
         let rewriter = Some(operation_log::start(

@@ -64,8 +64,8 @@ fn waitaof(call: &mut ReadCall<'_>) -> Outcome {
         return Ok(());
     }
     if let Some(seal) = seal {
-        log.ask(seal);
+        log.ask(seal, false);
     }
-    let log = seal.map(|seal| LogWait { seal, ends: replicas == 0 });
+    let log = seal.map(|seal| LogWait { seal, ends: replicas == 0, reached: Unanswered::OneAndZero });
     call.block(Block { log, ..Block::until_time(timeout_ms, confirmed) })
 }

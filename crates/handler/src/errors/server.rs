@@ -77,6 +77,9 @@ pub const RELOAD_IN_TRANSACTION: CommandError = CommandError::Fixed(&"ERR DEBUG 
 pub const RELOAD_FAILED: CommandError = CommandError::Fixed(&"ERR Error trying to load the RDB dump, check server logs.");
 /// COMMITAOF without a log.
 pub const COMMIT_WITHOUT_LOG: CommandError = CommandError::Fixed(&"ERR COMMITAOF cannot be used when appendonly is disabled");
+/// COMMITAOF while the log is broken, or before its time.
+pub const COMMIT_FAILED: CommandError =
+    CommandError::Fixed(&"ERR The log of writes could not be made durable, see the server's log");
 /// DEBUG LOADAOF in a transaction.
 pub const LOADAOF_IN_TRANSACTION: CommandError = CommandError::Fixed(&"ERR DEBUG LOADAOF is not allowed in a transaction");
 /// DEBUG LOADAOF that could not load.
@@ -115,13 +118,6 @@ pub fn protected_command(command: &str, parameter: &str) -> CommandError {
 #[must_use]
 pub fn configuration(problem: &dyn fmt::Display) -> CommandError {
     CommandError::new(format!("ERR {problem}"))
-}
-
-/// COMMITAOF that could not write.
-#[cold]
-#[must_use]
-pub fn commit_failed(problem: &dyn fmt::Display) -> CommandError {
-    CommandError::new(format!("ERR The log of writes could not be made durable: {problem}"))
 }
 
 /// LATENCY GRAPH of an event without samples.

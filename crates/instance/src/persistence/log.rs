@@ -152,12 +152,12 @@ impl OperationLog {
         (!is_settled && !self.has_reached(seal)).then_some(seal)
     }
 
-    /// A client asks for a seal to be reached. Where nothing is synced it is not sooner for that.
-    pub fn ask(&self, seal: LogSeal) {
-        if let Some(Running { progress, .. }) = self.running.get()
-            && progress.mode() != SyncMode::Never
-        {
-            progress.want(seal.epoch);
+    /// A client asks for a seal to be reached: now, or when the mode syncs. Where nothing is synced it is not sooner for that.
+    pub fn ask(&self, seal: LogSeal, now: bool) {
+        match self.running.get() {
+            Some(Running { progress, .. }) if now => progress.demand(seal.epoch),
+            Some(Running { progress, .. }) if progress.mode() != SyncMode::Never => progress.want(seal.epoch),
+            _ => {}
         }
     }
 

@@ -5,7 +5,6 @@ mod log;
 mod rewrites;
 mod saves;
 
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU8, Ordering};
 
 pub use loading::{Loading, LoadingFigures};
@@ -31,17 +30,6 @@ pub struct Persistence {
     pub log: OperationLog,
     /// Its new bases.
     pub rewrites: Rewrites,
-    commit: Commit,
-}
-
-/// What makes durable what was done before; it says why it could not.
-#[derive(Default)]
-struct Commit(OnceLock<Box<dyn Fn() -> Result<(), String> + Send + Sync>>);
-
-impl std::fmt::Debug for Commit {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Commit")
-    }
 }
 
 impl Persistence {
@@ -78,19 +66,6 @@ impl Persistence {
         } else {
             self.bars.fetch_and(!UNLOGGED, Ordering::Relaxed);
         }
-    }
-
-    /// How what was done is made durable on demand. Once, before there are clients.
-    pub fn install_commit(&self, commit: impl Fn() -> Result<(), String> + Send + Sync + 'static) {
-        let _ = self.commit.0.set(Box::new(commit));
-    }
-
-    /// Makes durable what was done before, in every mode, and waits for it. Not in an epoch: the log waits for all that are in one.
-    ///
-    /// # Errors
-    /// When it cannot be written, with the reason.
-    pub fn commit(&self) -> Result<(), String> {
-        self.commit.0.get().map_or(Ok(()), |commit| commit())
     }
 
     /// A task of [`Saves`] has ended.

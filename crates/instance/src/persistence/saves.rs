@@ -370,6 +370,30 @@ mod tests {
         assert_eq!(client.join().unwrap(), Ok(()));
     }
 
+    /// As in Redis each SAVE writes one; of the BGSAVEs that come at once one does, and the others are refused.
+    #[test]
+    fn snapshots_are_as_many_as_are_answered_for() {
+        for clients in [4, 8] {
+            let saves = Arc::new(Saves::default());
+            assert_eq!((0..clients).filter(|_| saves.begin(1).is_ok()).count(), 1);
+            assert_eq!(saves.next(false), Some(SaveTask::Background));
+            saves.end(DONE, |_| ());
+            let ask = |_| {
+                let saves = Arc::clone(&saves);
+                std::thread::spawn(move || saves.run(SaveTask::Foreground))
+            };
+            let waiting: Vec<_> = (0..clients).map(ask).collect();
+            for _ in 0..clients {
+                while saves.next(false).is_none() {
+                    std::thread::yield_now();
+                }
+                saves.end(DONE, |_| ());
+            }
+            assert!(waiting.into_iter().all(|client| client.join().unwrap() == Ok(())));
+            assert_eq!((saves.next(false), saves.figures().count), (None, 1 + clients));
+        }
+    }
+
     #[test]
     fn what_is_cancelled_is_no_failure() {
         let saves = Saves::default();

@@ -41,6 +41,8 @@ pub struct LogProgress {
     durable: AtomicU64,
     /// The greatest epoch that something waits for.
     wanted: AtomicU64,
+    /// The greatest epoch that is to be durable before the mode asks for it.
+    demanded: AtomicU64,
     mode: AtomicU8,
     state: AtomicU8,
     breaks: AtomicU64,
@@ -98,6 +100,14 @@ impl LogProgress {
     /// Something waits until this epoch is durable, or written.
     pub fn want(&self, epoch: u64) {
         if self.wanted.fetch_max(epoch, Ordering::AcqRel) < epoch {
+            self.wake();
+        }
+    }
+
+    /// This epoch is to be durable now, whatever the mode.
+    pub fn demand(&self, epoch: u64) {
+        if self.demanded.fetch_max(epoch, Ordering::AcqRel) < epoch {
+            self.want(epoch);
             self.wake();
         }
     }
@@ -164,6 +174,10 @@ impl LogProgress {
 
     pub(super) fn wanted(&self) -> u64 {
         self.wanted.load(Ordering::Acquire)
+    }
+
+    pub(super) fn demanded(&self) -> u64 {
+        self.demanded.load(Ordering::Acquire)
     }
 
     pub(super) fn count(&self, count: impl FnOnce(&mut LogFigures)) {

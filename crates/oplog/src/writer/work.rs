@@ -111,7 +111,15 @@ impl Work {
 
     /// Whether a group is written as soon as a cut is closed.
     fn is_greedy(&self) -> bool {
-        self.progress.mode() == SyncMode::Always || !self.rings_survive || self.progress.is_pressed.load(Ordering::Acquire)
+        self.progress.mode() == SyncMode::Always
+            || !self.rings_survive
+            || self.progress.is_pressed.load(Ordering::Acquire)
+            || self.is_demanded()
+    }
+
+    /// Whether something is to be durable before the mode asks for it.
+    fn is_demanded(&self) -> bool {
+        self.progress.demanded() > self.durable
     }
 
     fn is_active(&self) -> bool {
@@ -132,8 +140,8 @@ impl Work {
             return Ok(());
         }
         if self.closed > self.written && has_room && (self.is_greedy() || is_second || is_much) {
-            self.write(mode == SyncMode::Always || mode == SyncMode::EverySecond && is_second)?;
-        } else if mode != SyncMode::Never && is_second && self.durable < self.written {
+            self.write(mode == SyncMode::Always || mode == SyncMode::EverySecond && is_second || self.is_demanded())?;
+        } else if (mode != SyncMode::Never && is_second || self.is_demanded()) && self.durable < self.written {
             self.sync()?;
         }
         // What is not closed yet is written as soon as it is.
@@ -228,9 +236,12 @@ impl Work {
             (self.is_sealed, self.times.written_ns) = (false, now);
         }
         self.tries = 0;
-        // Behind the word: what finds nothing pending finds said what was written and what is durable.
-        self.tell();
+        // What finds nothing pending finds said what was written and what is durable; those that are told so find nothing pending.
+        let has_advanced = self.progress.advance(self.written, self.durable);
         self.source.release(through);
+        if has_advanced {
+            self.listener.advanced();
+        }
         Ok(())
     }
 

@@ -35,11 +35,6 @@ pub(crate) fn check(settings: &Settings) -> Result<(), String> {
     Ok(())
 }
 
-/// Makes durable what was done before, where there is a log.
-pub(crate) fn commit(log: &LogSlot) -> Result<(), String> {
-    log.get().map_or(Ok(()), |log| log.writer.sync().map(drop).map_err(|fault| fault.to_string()))
-}
-
 /// Ends the log, where there is one: all that was done is durable. No client does anything any more.
 pub(crate) fn end(instance: &Instance, slot: &LogSlot) {
     if let Some(log) = slot.take() {

@@ -150,22 +150,28 @@ impl WorkerService {
     /// Ends the waits whose time is up.
     pub(crate) fn end_due(&mut self, now_ms: u64, control: &mut dyn Control<Connection>) {
         while let Some(id) = self.deadlines.take_due(now_ms) {
-            let Some((connection, out)) = control.connection(id) else { continue };
-            witness(Witness::Leaves, connection.client.shared.id);
-            let end = connection.client.blocking.waiting.as_ref().map_or(EndOfWait::Before, |waiting| waiting.waiter.end());
-            match end {
-                EndOfWait::Now => {
-                    let Some(waiting) = self.end_waiting(connection) else { continue };
-                    self.leave_queues(&waiting.waiter);
-                    self.answer(connection, &waiting, &UnblockAnswer::TimedOut, out);
-                    control.resume(id);
-                }
-                // Perhaps it goes on waiting.
-                EndOfWait::Serving => self.deadlines.move_to(&mut connection.deadline_ms, Some(now_ms + 1), id),
-                // The message is on its way.
-                EndOfWait::Before | EndOfWait::Served => {}
+            // Perhaps it goes on waiting.
+            if self.give_up(id, control) == EndOfWait::Serving
+                && let Some((connection, _)) = control.connection(id)
+            {
+                self.deadlines.move_to(&mut connection.deadline_ms, Some(now_ms + 1), id);
             }
         }
+    }
+
+    /// Ends the wait of a client in vain, unless a worker serves it or has served it: then the message is on its way.
+    fn give_up(&mut self, id: ConnectionId, control: &mut dyn Control<Connection>) -> EndOfWait {
+        let Some((connection, out)) = control.connection(id) else { return EndOfWait::Before };
+        witness(Witness::Leaves, connection.client.shared.id);
+        let end = connection.client.blocking.waiting.as_ref().map_or(EndOfWait::Before, |waiting| waiting.waiter.end());
+        if end == EndOfWait::Now
+            && let Some(waiting) = self.end_waiting(connection)
+        {
+            self.leave_queues(&waiting.waiter);
+            self.answer(connection, &waiting, &UnblockAnswer::TimedOut, out);
+            control.resume(id);
+        }
+        end
     }
 
     /// More of the operation log is durable: some wait for that.
@@ -176,20 +182,27 @@ impl WorkerService {
         while self.unconfirmed.first().is_some_and(|(epoch, _)| log.has_reached(durable(*epoch))) {
             steps::take(1);
             let Some((_, id)) = self.unconfirmed.pop_first() else { break };
-            let Some((connection, out)) = control.connection(id) else { continue };
+            let Some((connection, _)) = control.connection(id) else { continue };
             let Some(waiting) = &mut connection.client.blocking.waiting else { continue };
             let Some(log) = waiting.log.take() else { continue };
-            waiting.unanswered = Unanswered::OneAndZero;
-            if !log.ends || waiting.waiter.end() != EndOfWait::Now {
-                continue;
+            waiting.unanswered = log.reached;
+            if log.ends {
+                self.give_up(id, control);
             }
-            let Some(waiting) = self.end_waiting(connection) else { continue };
-            self.leave_queues(&waiting.waiter);
-            self.answer(connection, &waiting, &UnblockAnswer::TimedOut, out);
-            control.resume(id);
         }
         if let Some((epoch, _)) = self.unconfirmed.first() {
-            log.ask(durable(*epoch));
+            log.ask(durable(*epoch), false);
+        }
+    }
+
+    /// The log is broken: clients that wait for nothing but its being durable are told that it is not.
+    pub(crate) fn deny_commits(&mut self, control: &mut dyn Control<Connection>) {
+        let waiting: Vec<ConnectionId> = self.unconfirmed.iter().map(|(_, id)| *id).collect();
+        for id in waiting {
+            let waiting = control.connection(id).and_then(|(connection, _)| connection.client.blocking.waiting.as_ref());
+            if waiting.is_some_and(|waiting| waiting.unanswered == Unanswered::Uncommitted) {
+                self.give_up(id, control);
+            }
         }
     }
 

@@ -40,6 +40,7 @@ impl WorkerService {
         self.parked.close(control);
         let told: Vec<Message> = self.deferred.drain().collect();
         told.iter().for_each(|message| self.close_those_told(message, control));
+        self.deny_commits(control);
         // Where replies wait.
         let waits = self.worker.runner.context.instance.persistence.log.hearing(0, 0) != Hearing::Now;
         if step!(CloseUnlogged, waits, else false) {

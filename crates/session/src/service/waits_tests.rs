@@ -1,4 +1,5 @@
-//! Connections that wait for the log cost the same each, however many they are and however often the log moves on before.
+//! Connections that wait for the log cost the same each, however many they are and however often the log moves on before; those
+//! that ask for a sync share one.
 #![cfg(debug_assertions)]
 
 use std::sync::Arc;
@@ -10,6 +11,7 @@ use almandine_instance::{Acl, Instance, Message};
 use almandine_io::socket::Address;
 use almandine_keyspace::{Keyspace, Options};
 use almandine_net::{ConnectionId, Control, Next, Peer, Service};
+use almandine_oplog::writer::SyncMode;
 
 use super::log_rig::LogRig;
 use super::receive::WorkerService;
@@ -115,6 +117,50 @@ fn those_that_wait_for_the_log_cost_the_same_each() {
         let [small, large] = [500, 1000].map(|clients| Rig::new(name, clients).steps_of(command.as_bytes()));
         assert_eq!((small, large), (500, 1000), "{name}");
     }
+}
+
+const COMMITAOF: &[u8] = b"*1\r\n$9\r\nCOMMITAOF\r\n";
+
+/// Those that ask before the cut of the first is closed, which is all of them here, have at most what a second one needs beside it.
+#[test]
+fn commits_that_are_asked_for_at_once_share_a_sync() {
+    for mode in [SyncMode::Never, SyncMode::EverySecond, SyncMode::Always] {
+        let syncs = [500, 1000].map(|clients| {
+            let mut rig = Rig::new("commit", clients);
+            rig.log.progress.set_mode(mode);
+            let session = rig.log.epoch.register().unwrap();
+            session.enter();
+            rig.log.end_unit();
+            let before = rig.log.progress.figures().syncs;
+            assert_eq!(rig.send(COMMITAOF), (0, usize::try_from(clients).unwrap()));
+            session.leave();
+            while rig.clients.resumed < rig.clients.connections.len() {
+                rig.advance();
+                std::thread::yield_now();
+            }
+            assert!(rig.clients.connections.iter().all(|(_, out)| *out.bytes == *b"+AOF file committed\r\n"));
+            let syncs = rig.log.progress.figures().syncs - before;
+            assert_eq!(rig.send(COMMITAOF), (0, 0), "all is durable");
+            assert_eq!(rig.log.progress.figures().syncs - before, syncs);
+            syncs
+        });
+        assert!(syncs.iter().all(|syncs| (1..=2).contains(syncs)), "{mode:?}: {syncs:?} syncs");
+    }
+}
+
+#[test]
+fn commits_of_a_log_that_breaks_are_denied() {
+    let mut rig = Rig::new("denied", 10);
+    let session = rig.log.epoch.register().unwrap();
+    session.enter();
+    rig.log.end_unit();
+    assert_eq!(rig.send(COMMITAOF), (0, 10));
+    rig.service.message(Message::LogBroken, &mut rig.clients);
+    assert!(
+        rig.clients.connections.iter().all(|(_, out)| out.bytes.starts_with(b"-ERR The log of writes could not be made durable"))
+    );
+    assert_eq!((rig.clients.resumed, rig.service.unconfirmed.len()), (10, 0));
+    session.leave();
 }
 
 /// Also while the log is never synced.
