@@ -58,10 +58,10 @@ const DELETE: Command = Command {
         ..SUBCOMMAND
     },
     run: Handler::Admin(|call| {
-        if !call.context.instance.scripts.libraries.delete(call.args.at(2)) {
-            return Err(errors::server::NO_SUCH_LIBRARY.into());
-        }
-        log(call);
+        let name = call.args.at(2);
+        let deleted = call.context.instance.scripts.libraries.delete(name);
+        let change = deleted.ok_or(errors::server::NO_SUCH_LIBRARY)?;
+        call.context.instance.log_library_change(call.accessor, change, &[name]);
         call.reply.ok();
         Ok(())
     }),
@@ -105,8 +105,9 @@ fn flush(call: &mut AdminCall<'_>) -> Outcome {
         Some(word) if word.is("ASYNC") || word.is("SYNC") => {}
         Some(_) => return Err(errors::server::FUNCTION_FLUSH_MODE.into()),
     }
-    call.context.instance.scripts.libraries.flush();
-    log(call);
+    if let Some(change) = call.context.instance.scripts.libraries.flush() {
+        call.context.instance.log_library_change(call.accessor, change, &[[]]);
+    }
     call.reply.ok();
     Ok(())
 }
@@ -206,18 +207,19 @@ const LOAD: Command = Command {
 };
 
 fn load(call: &mut AdminCall<'_>) -> Outcome {
-    let code = call.args.len() - 1;
+    let last = call.args.len() - 1;
     let mut replace = false;
-    for option in call.args.first(code).slice_from(2).iter() {
+    for option in call.args.first(last).slice_from(2).iter() {
         if !Word(option).is("REPLACE") {
             return Err(errors::script::unknown_load_option(option).into());
         }
         replace = true;
     }
     let memory_limit = memory_limit(call.context);
-    let loaded = call.context.instance.scripts.libraries.load(call.args.at(code), replace, memory_limit);
-    let name = loaded.map_err(|error| CommandError::new(error.0))?;
-    log(call);
+    let code = call.args.at(last);
+    let loaded = call.context.instance.scripts.libraries.load(code, replace, memory_limit);
+    let (name, change) = loaded.map_err(|error| CommandError::new(error.0))?;
+    call.context.instance.log_library_change(call.accessor, change, &[code]);
     call.reply.bulk(&name);
     Ok(())
 }
@@ -260,15 +262,10 @@ fn restore(call: &mut AdminCall<'_>) -> Outcome {
     };
     let codes = payload::open_libraries(call.args.at(2))?;
     let restored = call.context.instance.scripts.libraries.restore(&codes, policy, memory_limit(call.context));
-    restored.map_err(|error| CommandError::new(error.0))?;
-    log(call);
+    let change = restored.map_err(|error| CommandError::new(error.0))?;
+    call.context.instance.log_library_change(call.accessor, change, &codes);
     call.reply.ok();
     Ok(())
-}
-
-/// Says in the log which libraries there are now.
-fn log(call: &mut AdminCall<'_>) {
-    call.context.instance.log_functions(call.accessor);
 }
 
 const STATS: Command = Command {

@@ -31,3 +31,4 @@ pub mod sorted_set;
 pub mod stream;
 pub mod string;
 pub mod tree;
+pub mod words;

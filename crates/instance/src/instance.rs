@@ -9,7 +9,8 @@ use almandine_config::{Config, Parameter, SetError, Settings};
 use almandine_io::sync::Mutex;
 use almandine_io::{clock, entropy};
 use almandine_keyspace::{Accessor, Keyspace, Work};
-use almandine_script::Scripts;
+use almandine_oplog::LibraryForm;
+use almandine_script::{ChangeKind, LibraryChange, Scripts};
 
 use crate::acl::Acl;
 use crate::client::Clients;
@@ -114,7 +115,22 @@ impl Instance {
     pub fn log_functions(&self, accessor: &mut Accessor) {
         if self.persistence.log.is_on() {
             let (version, texts) = self.scripts.libraries.texts();
-            self.keyspace.log().functions(accessor, version, &texts);
+            self.keyspace.log().functions(accessor, version, LibraryForm::All, &texts);
+            self.scripts.libraries.logged(version);
+        }
+    }
+
+    /// Says there how the libraries of functions were changed: by texts that were loaded, or names that were deleted. Within the
+    /// batch that has changed them.
+    pub fn log_library_change(&self, accessor: &mut Accessor, change: LibraryChange, changed: &[impl AsRef<[u8]>]) {
+        let form = match change.kind {
+            ChangeKind::Any => return self.log_functions(accessor),
+            ChangeKind::Loaded => LibraryForm::Loaded,
+            ChangeKind::Deleted => LibraryForm::Deleted,
+        };
+        if self.persistence.log.is_on() {
+            self.keyspace.log().functions(accessor, change.version, form, changed);
+            self.scripts.libraries.logged(change.version);
         }
     }
 

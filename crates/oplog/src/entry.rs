@@ -10,15 +10,16 @@
 //! Expire     6 | …                                    | kind 1 | elements |
 //! Database   7 | operation | contents | database |
 //! Lost       8 | operation | contents |
-//! Functions  9 | operation | version | libraries |
+//! Functions  9 | operation, flags: what changed | version | libraries |
 //! attributes   | 1 expires, 2 a tag, 4 edited | milliseconds since 1970, zigzag | tag |
 //! ```
 //!
 //! Numbers without a width are varints: seven bits to a byte, the lowest first, the eighth bit says that more follow. Keys,
 //! values, bytes, edits and elements stand behind their lengths. *Contents* names what a database holds from one FLUSHDB to the
 //! next, never the database. A value is what lies in a record, or an image: the parts of an object, each behind its length in
-//! four bytes. The libraries of functions are all texts that there are, each behind its length in four bytes; their version grows
-//! with each change, and of two entries the one with the greater version counts. What edits and elements mean is their type's.
+//! four bytes. Of the libraries of functions an entry has 0 all texts that there are, 1 those that were loaded, each in place of
+//! the one of its name, or 2 the names of those that were deleted, each behind its length in four bytes. Their version grows by one
+//! with each change, and changes count in its order, which is not that of units. What edits and elements mean is their type's.
 //!
 //! Decoding takes any bytes: what is no entry is none, nothing panics, and nothing is allocated.
 
@@ -124,8 +125,25 @@ pub enum Operation<'e> {
     Database(u16),
     /// A record of these contents, or of any where they are 0, was given up whose key cannot be read.
     Lost,
-    /// These are all libraries of functions: their texts, as [`parts`] reads them.
-    Functions(&'e [u8]),
+    /// Libraries of functions were changed.
+    Functions {
+        /// What has changed.
+        form: LibraryForm,
+        /// Texts, or names of those that were deleted, as [`parts`] reads them.
+        libraries: &'e [u8],
+    },
+}
+
+/// How an entry says which libraries of functions there are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum LibraryForm {
+    /// By all their texts.
+    All = 0,
+    /// By the texts of those that were loaded, each in place of the one of its name.
+    Loaded = 1,
+    /// By the names of those that were deleted.
+    Deleted = 2,
 }
 
 impl LogEntry<'_> {
@@ -138,7 +156,7 @@ impl LogEntry<'_> {
             | Operation::Write { bytes, .. }
             | Operation::Edit { edits: bytes, .. }
             | Operation::Expire { elements: bytes, .. }
-            | Operation::Functions(bytes) => bytes.len(),
+            | Operation::Functions { libraries: bytes, .. } => bytes.len(),
             Operation::Attributes(_) | Operation::Remove(_) | Operation::Database(_) | Operation::Lost => 0,
         };
         NUMBERS_BYTES_MAX + self.key.len() + payload
@@ -156,7 +174,7 @@ impl LogEntry<'_> {
             Operation::Expire { .. } => (EXPIRE, 0),
             Operation::Database(_) => (DATABASE, 0),
             Operation::Lost => (LOST, 0),
-            Operation::Functions(_) => (FUNCTIONS, 0),
+            Operation::Functions { form, .. } => (FUNCTIONS, form as u8),
         };
         let mut head = Few { out, bytes: 0, len: 0 };
         if let Operation::Set { kind, value: LogValue::Bytes(value), attributes, .. } = self.operation
@@ -171,7 +189,7 @@ impl LogEntry<'_> {
         }
         head.push(operation | flags << 4);
         head.number(self.contents);
-        if !matches!(self.operation, Operation::Database(_) | Operation::Lost | Operation::Functions(_)) {
+        if !matches!(self.operation, Operation::Database(_) | Operation::Lost | Operation::Functions { .. }) {
             head.bytes(self.key);
         }
         match self.operation {
@@ -190,7 +208,7 @@ impl LogEntry<'_> {
                 head.bytes(edits);
             }
             Operation::Database(database) => head.number(u64::from(database)),
-            Operation::Functions(texts) => head.bytes(texts),
+            Operation::Functions { libraries, .. } => head.bytes(libraries),
             Operation::Remove(_) | Operation::Lost => {}
         }
         head.flush();
@@ -285,7 +303,9 @@ impl<'e> LogEntry<'e> {
             (EXPIRE, 0) => Operation::Expire { kind: rest.kind()?, elements: rest.bytes()? },
             (DATABASE, 0) => Operation::Database(u16::try_from(rest.number()?).ok()?),
             (LOST, 0) => Operation::Lost,
-            (FUNCTIONS, 0) => Operation::Functions(rest.bytes()?),
+            (FUNCTIONS, 0) => Operation::Functions { form: LibraryForm::All, libraries: rest.bytes()? },
+            (FUNCTIONS, 1) => Operation::Functions { form: LibraryForm::Loaded, libraries: rest.bytes()? },
+            (FUNCTIONS, 2) => Operation::Functions { form: LibraryForm::Deleted, libraries: rest.bytes()? },
             _ => return None,
         };
         Some((Self { contents, key, operation }, rest.0))
@@ -516,12 +536,10 @@ mod tests {
             Operation::Expire { kind: 4, elements: b"\x01\0\0\0e" },
         ];
         let keyed = operations.map(|operation| LogEntry { contents: 65_537, key: b"key", operation });
-        let unkeyed = [Operation::Database(15), Operation::Lost, Operation::Functions(b"\x01\0\0\0x")].map(|operation| LogEntry {
-            contents: 3,
-            key: b"",
-            operation,
-        });
-        keyed.into_iter().chain(unkeyed).collect()
+        let forms = [LibraryForm::All, LibraryForm::Loaded, LibraryForm::Deleted];
+        let functions = forms.map(|form| Operation::Functions { form, libraries: b"\x01\0\0\0x" });
+        let unkeyed = [Operation::Database(15), Operation::Lost].into_iter().chain(functions);
+        keyed.into_iter().chain(unkeyed.map(|operation| LogEntry { contents: 3, key: b"", operation })).collect()
     }
 
     fn encoded(entry: &LogEntry<'_>) -> Vec<u8> {
@@ -562,6 +580,10 @@ mod tests {
         assert_eq!(encoded(&all[6]), b"\x14\x81\x80\x04\x03key");
         assert_eq!(encoded(&all[9]), b"\x05\x81\x80\x04\x03key\x02\x05edits");
         assert_eq!((encoded(&all[11]), encoded(&all[12])), (b"\x07\x03\x0F".to_vec(), b"\x08\x03".to_vec()));
+        // The first form is that of logs of earlier versions.
+        for (entry, first) in all[13..].iter().zip([0x09, 0x19, 0x29]) {
+            assert_eq!(encoded(entry), [first, 3, 5, 1, 0, 0, 0, b'x']);
+        }
     }
 
     #[test]

@@ -29,7 +29,7 @@ pub mod unit;
 pub mod writer;
 
 pub use draft::Draft;
-pub use entry::{Attributes, LogEntry, LogValue, NoEntry, Operation, PlainSet, Reason};
+pub use entry::{Attributes, LibraryForm, LogEntry, LogValue, NoEntry, Operation, PlainSet, Reason};
 pub use fault::Fault;
 pub use order::{Asked, Order};
 pub use ring::{NoRing, Ring, RingName};

@@ -59,8 +59,32 @@ struct State {
     machine_bytes: usize,
     /// A worker runs a function.
     in_use: bool,
-    /// Grows with each change.
+    /// Grows by one with each change.
     version: u64,
+    /// All changes up to this one are in the log of writes.
+    logged: u64,
+    /// Whether there were libraries behind the last change.
+    was_any: bool,
+}
+
+/// A change of the libraries, for the log of writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LibraryChange {
+    /// What [`Libraries::texts`] says from this change on until the next.
+    pub version: u64,
+    /// Which it is.
+    pub kind: ChangeKind,
+}
+
+/// What has to be logged of a change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ChangeKind {
+    /// Which libraries there are: all have changed, or it is not known that the log has the change before.
+    Any,
+    /// Which were loaded, each in place of the one of its name.
+    Loaded,
+    /// Which were deleted.
+    Deleted,
 }
 
 /// Libraries and their functions. Adding and removing one costs the same however many others there are.
@@ -82,56 +106,69 @@ pub struct Libraries {
 }
 
 impl Libraries {
-    /// Loads a library. Returns its name.
+    /// Loads a library. Returns its name and what has to be logged.
     ///
     /// # Errors
     /// When it is none, or there is one of its name, or a function of another library has the name of one of its functions; then
     /// nothing has changed.
-    pub fn load(&self, code: &[u8], replace: bool, memory_limit: usize) -> Result<Vec<u8>, ScriptError> {
+    pub fn load(&self, code: &[u8], replace: bool, memory_limit: usize) -> Result<(Vec<u8>, LibraryChange), ScriptError> {
         let state = &mut *self.lock();
         let mut set = std::mem::take(&mut state.set);
         let clash = if replace { Clash::Replace } else { Clash::Refuse };
         let added = state.add(&mut set, code, clash, memory_limit);
         state.set = set;
         let name = added?;
-        state.version += 1;
-        self.generation.fetch_add(1, Release);
-        Ok(name)
+        Ok((name, self.changed(state, ChangeKind::Loaded)))
     }
 
     /// Loads several libraries, or none.
     ///
     /// # Errors
     /// For the reasons for which one is not loaded.
-    pub fn restore(&self, codes: &[Vec<u8>], policy: RestorePolicy, memory_limit: usize) -> Result<(), ScriptError> {
+    pub fn restore(&self, codes: &[Vec<u8>], policy: RestorePolicy, memory_limit: usize) -> Result<LibraryChange, ScriptError> {
         let state = &mut *self.lock();
-        let mut set = if policy == RestorePolicy::Flush { Set::default() } else { state.set.clone() };
+        let (mut set, kind) = match policy {
+            RestorePolicy::Flush => (Set::default(), ChangeKind::Any),
+            RestorePolicy::Append | RestorePolicy::Replace => (state.set.clone(), ChangeKind::Loaded),
+        };
         let clash = if policy == RestorePolicy::Replace { Clash::Replace } else { Clash::RefuseRestored };
         for code in codes {
             state.add(&mut set, code, clash, memory_limit)?;
         }
         state.set = set;
-        state.version += 1;
-        self.generation.fetch_add(1, Release);
-        Ok(())
+        Ok(self.changed(state, kind))
     }
 
-    /// Removes a library; false if there is none of the name.
-    pub fn delete(&self, name: &[u8]) -> bool {
+    /// Removes a library; nothing if there is none of the name.
+    pub fn delete(&self, name: &[u8]) -> Option<LibraryChange> {
         let state = &mut *self.lock();
-        let removed = state.set.remove(name);
-        state.version += 1;
-        self.generation.fetch_add(1, Release);
-        removed
+        state.set.remove(name).then(|| self.changed(state, ChangeKind::Deleted))
     }
 
-    /// Removes all libraries.
-    pub fn flush(&self) {
-        let mut state = self.lock();
-        if !state.in_use {
-            *state = State { version: state.version + 1, loaded: state.loaded, ..State::default() };
-            self.generation.fetch_add(1, Release);
+    /// Removes all libraries; nothing while a function runs.
+    pub fn flush(&self) -> Option<LibraryChange> {
+        let state = &mut *self.lock();
+        if state.in_use {
+            return None;
         }
+        *state = State { version: state.version, logged: state.logged, loaded: state.loaded, ..State::default() };
+        Some(self.changed(state, ChangeKind::Any))
+    }
+
+    /// The libraries were changed. Where all changes before are in the log, and it has libraries to change, it suffices to log this
+    /// one: what follows from it comes behind it there.
+    fn changed(&self, state: &mut State, kind: ChangeKind) -> LibraryChange {
+        let follows = state.logged == state.version && state.was_any;
+        state.was_any = !state.set.libraries.is_empty();
+        state.version += 1;
+        self.generation.fetch_add(1, Release);
+        LibraryChange { version: state.version, kind: if follows { kind } else { ChangeKind::Any } }
+    }
+
+    /// A change is in the log of writes, in the unit of work of a session that has published it, or is alone.
+    pub fn logged(&self, version: u64) {
+        let mut state = self.lock();
+        state.logged = state.logged.max(version);
     }
 
     /// The function of a name.
@@ -160,10 +197,11 @@ impl Libraries {
         (state.version, state.set.libraries.values().map(|library| library.code.to_vec()).collect())
     }
 
-    /// What changes from now on has greater numbers than this one.
+    /// What there is was read from a log, where it has this version.
     pub fn go_on_from(&self, version: u64) {
         let mut state = self.lock();
         state.version = state.version.max(version);
+        state.logged = version;
     }
 
     /// How many libraries and functions there are, and the bytes of their texts.
@@ -275,7 +313,7 @@ mod tests {
     #[test]
     fn libraries_come_whole_or_not_at_all() {
         let libraries = Libraries::default();
-        assert_eq!(libraries.load(&library("one", "f"), false, LIMIT), Ok(b"one".to_vec()));
+        assert_eq!(libraries.load(&library("one", "f"), false, LIMIT).unwrap().0, b"one");
         assert!(libraries.find(b"F").is_some() && libraries.find(b"g").is_none());
         let refused = libraries.load(&library("one", "g"), false, LIMIT).unwrap_err();
         assert_eq!(refused.0, b"ERR Library 'one' already exists");
@@ -287,13 +325,38 @@ mod tests {
         assert!(libraries.restore(&both, RestorePolicy::Append, LIMIT).is_err() && libraries.totals().0 == 1);
         assert!(libraries.restore(&both, RestorePolicy::Flush, LIMIT).is_ok());
         assert_eq!((libraries.totals().0, libraries.totals().1), (2, 2));
-        assert!(libraries.delete(b"four") && !libraries.delete(b"four") && libraries.find(b"g").is_none());
+        assert!(libraries.delete(b"four").is_some() && libraries.delete(b"four").is_none() && libraries.find(b"g").is_none());
         let (version, texts) = libraries.texts();
         assert_eq!(texts, [library("three", "h")]);
         libraries.flush();
         assert_eq!((libraries.totals(), libraries.texts()), ((0, 0, 0), (version + 1, vec![])));
         libraries.go_on_from(100);
         assert!(libraries.load(&library("one", "f"), false, LIMIT).is_ok() && libraries.texts().0 == 101);
+    }
+
+    /// As long as a change may be in the log before the one that it follows, the next one says which libraries there are.
+    #[test]
+    fn a_change_is_logged_alone_where_the_log_has_all_before() {
+        use ChangeKind::{Any, Deleted, Loaded};
+        let libraries = Libraries::default();
+        let load = |name: &str| libraries.load(&library(name, name), true, LIMIT).unwrap().1;
+        let logged = |change: LibraryChange| {
+            libraries.logged(change.version);
+            change.kind
+        };
+        assert_eq!(logged(load("one")), Any, "there were none: nothing says their version");
+        assert_eq!((logged(load("two")), logged(libraries.delete(b"one").unwrap())), (Loaded, Deleted));
+        let (before, behind) = (load("three"), load("four"));
+        assert_eq!((before.kind, behind.kind), (Loaded, Any), "the one before is not in the log");
+        assert_eq!((logged(before), load("five").kind, logged(behind)), (Loaded, Any, Any));
+        assert_eq!(load("six").kind, Any, "the fifth is not in the log");
+        libraries.logged(libraries.texts().0);
+        let restored = libraries.restore(&[library("seven", "g")], RestorePolicy::Append, LIMIT).unwrap();
+        assert_eq!((logged(restored), restored.version), (Loaded, libraries.texts().0));
+        assert_eq!(libraries.restore(&[library("a", "b")], RestorePolicy::Flush, LIMIT).unwrap().kind, Any);
+        assert_eq!(logged(libraries.flush().unwrap()), Any);
+        libraries.go_on_from(100);
+        assert_eq!((load("one").kind, libraries.texts().0), (Any, 101));
     }
 
     #[test]
@@ -318,7 +381,7 @@ mod tests {
         {
             let before = libraries.generation();
             let loaded = libraries.load(format!("#!lua name=one\n{code}").as_bytes(), number > 0, LIMIT);
-            assert_eq!(loaded, Ok(b"one".to_vec()), "{code}");
+            assert_eq!(loaded.unwrap().0, b"one", "{code}");
             assert_eq!(libraries.find(b"f").unwrap().keeps_nothing, keeps_nothing, "{code}");
             assert_ne!(libraries.generation(), before);
         }

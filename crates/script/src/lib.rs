@@ -25,7 +25,7 @@ pub use cache::Scripts;
 pub use engine::commands::{Commands, LogLevel, Verdict};
 pub use engine::{Engine, EngineOptions, Invocation, RunEnd};
 pub use flags::ScriptFlags;
-pub use functions::{Libraries, Library, RestorePolicy};
+pub use functions::{ChangeKind, Libraries, Library, LibraryChange, RestorePolicy};
 pub use machines::Machines;
 pub use program::{Footprint, Function, Program, Script, Sha};
 pub use recent::RecentScripts;

@@ -3,7 +3,7 @@
 use crate::{Accessor, Key, Keyspace, Refusal, Writer};
 use almandine_base::object::Types;
 use almandine_io::clock;
-use almandine_oplog::{Attributes, LogEntry, LogValue, Operation, Order, RingOptions, RingSource, Rings, entry};
+use almandine_oplog::{Attributes, LibraryForm, LogEntry, LogValue, Operation, Order, RingOptions, RingSource, Rings, entry};
 use almandine_store::{Body, Effect, HeapValue, Kind, Put, SharedValue};
 use std::io;
 use std::sync::Arc;
@@ -53,15 +53,16 @@ impl KeyspaceLog<'_> {
         turned
     }
 
-    /// Logs which libraries of functions there are: their texts, and a version that has grown. The accessor is in a batch.
-    pub fn functions(self, accessor: &mut Accessor, version: u64, texts: &[Vec<u8>]) {
+    /// Logs a change of the libraries of functions: the version that they have by it, and texts or names. The accessor is in a
+    /// batch.
+    pub fn functions(self, accessor: &mut Accessor, version: u64, form: LibraryForm, libraries: &[impl AsRef<[u8]>]) {
         let mut all = Vec::new();
-        for text in texts {
+        for text in libraries.iter().map(AsRef::as_ref) {
             // A text comes in a command, which is shorter.
             all.extend_from_slice(&u32::try_from(text.len()).unwrap_or(u32::MAX).to_le_bytes());
             all.extend_from_slice(text);
         }
-        accessor.session.notes().log_functions(version, &all);
+        accessor.session.notes().log_functions(version, form, &all);
     }
 
     /// The rings, once they are there.
@@ -110,7 +111,7 @@ impl Writer<'_> {
             Operation::Remove(_) => Effect::Remove,
             Operation::Edit { kind, edits } => Effect::Edit { kind: Kind::of(kind), edits },
             Operation::Expire { kind, elements } => Effect::Expire { kind: Kind::of(kind), elements },
-            Operation::Database(_) | Operation::Lost | Operation::Functions(_) => return Err(Refusal::WrongKind),
+            Operation::Database(_) | Operation::Lost | Operation::Functions { .. } => return Err(Refusal::WrongKind),
         };
         self.replay(key, &effect)
     }

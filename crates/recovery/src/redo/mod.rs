@@ -10,6 +10,7 @@
 //! database consists of any more has nothing to change.
 
 mod lanes;
+mod libraries;
 
 use std::fmt;
 
@@ -19,8 +20,9 @@ use almandine_oplog::append::Leftover;
 use almandine_oplog::entry::parts;
 use almandine_oplog::group::LogSlice;
 use almandine_oplog::read::{LogEnd, LogGroup};
-use almandine_oplog::{LogEntry, Operation, UnitHead, epoch_of};
+use almandine_oplog::{LibraryForm, LogEntry, Operation, UnitHead, epoch_of};
 
+use self::libraries::Libraries;
 use crate::base::{BaseDatabases, LoadedBase};
 pub use lanes::{LaneFault, LogLanes};
 
@@ -43,8 +45,7 @@ pub struct Redo {
     /// The greatest epoch of a unit that was done.
     epoch: u64,
     done: Redone,
-    /// The libraries of functions with their version: all that there are.
-    functions: (u64, Vec<Vec<u8>>),
+    libraries: Libraries,
 }
 
 /// How much was done.
@@ -107,7 +108,7 @@ impl Redo {
             lacking_through: 0,
             epoch: 0,
             done: Redone::default(),
-            functions: (0, Vec::new()),
+            libraries: Libraries::default(),
         }
     }
 
@@ -136,23 +137,14 @@ impl Redo {
     pub fn complete_base(&mut self, loaded: LoadedBase, through: u64) {
         self.last_contents = self.last_contents.max(loaded.last_contents);
         let (version, texts) = loaded.libraries;
-        self.know_functions(version, texts);
+        self.libraries.change(version, LibraryForm::All, texts);
+        self.libraries.settle();
         self.lacking_through = through;
     }
 
-    /// There are these libraries of functions, of this version, unless those that are known are of a later one.
-    pub fn know_functions(&mut self, version: u64, texts: Vec<Vec<u8>>) -> bool {
-        let is_later = version > self.functions.0;
-        if is_later {
-            self.functions = (version, texts);
-        }
-        is_later
-    }
-
-    /// The libraries of functions, and their version.
-    #[must_use]
-    pub fn functions(&self) -> &(u64, Vec<Vec<u8>>) {
-        &self.functions
+    /// The version of the libraries of functions, and their texts.
+    pub fn functions(&self) -> (u64, impl Iterator<Item = Vec<u8>>) {
+        self.libraries.all()
     }
 
     /// What each database consists of now.
@@ -207,7 +199,9 @@ impl Redo {
             }
         }
         units.sort_unstable_by_key(|&(number, run, ring, _)| (number, run, ring));
-        units.into_iter().try_for_each(|(number, _, _, unit)| self.unit(lanes, number, unit))
+        units.into_iter().try_for_each(|(number, _, _, unit)| self.unit(lanes, number, unit))?;
+        self.libraries.settle();
+        Ok(())
     }
 
     fn unit(&mut self, lanes: &mut LogLanes<'_>, number: u64, unit: &[u8]) -> Result<(), RedoFault> {
@@ -221,9 +215,9 @@ impl Redo {
                 Operation::Database(db) => self.database(lanes, db, (entry.contents, number))?,
                 // Its key is not known: what it was is in no base and no entry behind this.
                 Operation::Lost => false,
-                Operation::Functions(texts) => {
-                    let texts: Option<Vec<Vec<u8>>> = parts(texts).map(|text| text.map(<[u8]>::to_vec)).collect();
-                    self.know_functions(entry.contents, texts.ok_or(RedoFault::Unknown { number })?)
+                Operation::Functions { form, libraries } => {
+                    let libraries: Option<Vec<Vec<u8>>> = parts(libraries).map(|part| part.map(<[u8]>::to_vec)).collect();
+                    self.libraries.change(entry.contents, form, libraries.ok_or(RedoFault::Unknown { number })?)
                 }
                 _ => match self.database_of(entry.contents) {
                     None => false,

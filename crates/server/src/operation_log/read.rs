@@ -50,7 +50,7 @@ pub(crate) fn read_log(instance: &Instance, directory: &Path, extent: Extent) ->
     }
     lanes.end().map_err(|fault| io::Error::other(RedoFault::from(fault)))?;
     redo.settle();
-    load::restore(instance, directory, &redo.functions().1, RestorePolicy::Flush)?;
+    load::restore(instance, directory, &redo.functions().1.collect::<Vec<_>>(), RestorePolicy::Flush)?;
     Ok(notes)
 }
 

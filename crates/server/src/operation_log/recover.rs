@@ -62,8 +62,8 @@ pub(crate) fn recover(instance: &Arc<Instance>, table: &'static Table, mut found
     drop(accessor);
     let is_wider = redo.settle();
     let (version, texts) = redo.functions();
-    load::restore(instance, &path, texts, RestorePolicy::Flush)?;
-    instance.scripts.libraries.go_on_from(*version);
+    load::restore(instance, &path, &texts.collect::<Vec<_>>(), RestorePolicy::Flush)?;
+    instance.scripts.libraries.go_on_from(version);
     let log = begin_run(instance, found, &end, &redo, (remains, boot))?;
     if is_wider {
         // What further databases consist of has to be in the base before anything of theirs is in the log.

@@ -111,7 +111,7 @@ pub(crate) fn restore(instance: &Instance, path: &Path, functions: &[Vec<u8>], t
     let limit_bytes = instance.config.snapshot().settings.process.script_memory_limit_bytes;
     let memory_limit = usize::try_from(limit_bytes).unwrap_or(usize::MAX);
     let restored = instance.scripts.libraries.restore(functions, there, memory_limit);
-    restored.map_err(|error| failed(path, &format!("its functions: {}", String::from_utf8_lossy(&error.0))))
+    restored.map(drop).map_err(|error| failed(path, &format!("its functions: {}", String::from_utf8_lossy(&error.0))))
 }
 
 fn failed(path: &Path, error: &dyn std::fmt::Display) -> io::Error {

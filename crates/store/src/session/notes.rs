@@ -16,6 +16,7 @@ use crate::session::thread_state::ThreadState;
 use crate::shared::Shared;
 use crate::shared::consumers::Consumer;
 use almandine_base::step;
+use almandine_oplog::LibraryForm;
 use almandine_oplog::{Attributes, LogEntry, LogValue, Operation, PlainSet};
 
 /// Consumers for which changes are noted.
@@ -523,11 +524,15 @@ impl Notes<'_> {
         }
     }
 
-    /// Logs which libraries of functions there are: their texts, each behind its length, and a version that has grown.
-    pub fn log_functions(&mut self, version: u64, texts: &[u8]) {
+    /// Logs a change of the libraries of functions: the version that they have by it, and texts or names, each behind its length.
+    pub fn log_functions(&mut self, version: u64, form: LibraryForm, libraries: &[u8]) {
         let Session { store, local } = &mut *self.session;
+        debug_assert!(
+            local.held.is_empty() || local.participant.has_gate_closed(),
+            "INV-ORDER-1: no other session changes libraries before the unit has its number"
+        );
         let Some(log) = store.log_of(local, store.consumers.wanted()) else { return };
-        local.notes.unit.append_functions(log, version, texts);
+        local.notes.unit.append_functions(log, version, form, libraries);
         if local.held.is_empty() {
             store.end_unit(local);
         }

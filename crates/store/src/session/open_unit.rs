@@ -6,7 +6,7 @@
 use crate::changes::{Body, Effect, RemovalReason};
 use crate::record::put::Put;
 use almandine_base::object::{ImageCursor, Object};
-use almandine_oplog::{Attributes, Draft, LogEntry, LogValue, Operation, PlainSet, Reason, Rings};
+use almandine_oplog::{Attributes, Draft, LibraryForm, LogEntry, LogValue, Operation, PlainSet, Reason, Rings};
 
 /// Bytes of an image for which a session keeps its memory.
 const BYTES_KEPT: usize = 64 * 1024;
@@ -106,10 +106,10 @@ impl OpenUnit {
         self.image = image;
     }
 
-    /// Appends which libraries of functions there are.
-    pub(in crate::session) fn append_functions(&mut self, log: LogOf<'_>, version: u64, texts: &[u8]) {
+    /// Appends a change of the libraries of functions.
+    pub(in crate::session) fn append_functions(&mut self, log: LogOf<'_>, version: u64, form: LibraryForm, libraries: &[u8]) {
         self.is_open = true;
-        let entry = LogEntry { contents: version, key: &[], operation: Operation::Functions(texts) };
+        let entry = LogEntry { contents: version, key: &[], operation: Operation::Functions { form, libraries } };
         self.draft.push_any(log.rings, log.thread, &entry);
     }
 
