@@ -173,6 +173,27 @@ impl<S: Service> ConnectionTable<S> {
         self.counters().bytes_out.subtract(self.queued.len());
     }
 
+    /// Sends pending output of a connection that is not about to be closed. What is small goes together with that of others.
+    pub(crate) fn send_released(&mut self, connection: &mut Connection<S::Connection>) {
+        let output = &mut connection.output;
+        if let Some(pending) = &mut output.pending
+            && output.holds == 0
+            && let Some(bytes) = pending.one_piece(CHECKED_BYTES_MIN)
+            && let Ok(sent) = self.outbox.send(connection.token, &connection.stream, bytes, &mut output.ticket)
+        {
+            let is_sent = sent == bytes.len();
+            pending.advance(sent);
+            if is_sent {
+                output.pending = None;
+            }
+            output.taken_s = self.now_s;
+            self.counters().bytes_out.add(sent);
+            self.counters().writes.add(1);
+        } else {
+            self.send_pending(connection);
+        }
+    }
+
     /// Sends pending output as far as the kernel takes it, unless it is held.
     pub(crate) fn send_pending(&mut self, connection: &mut Connection<S::Connection>) {
         if connection.output.holds > 0 {

@@ -238,7 +238,7 @@ impl<S: Service> ConnectionTable<S> {
             let Some(mut connection) = self.slab.take(token) else { continue };
             connection.listed = false;
             if !connection.output.awaits_writable {
-                self.send_pending(&mut connection);
+                self.send_released(&mut connection);
             }
             self.run_kept(service, &mut connection);
             self.settle(service, reactor, connection);

@@ -53,6 +53,12 @@ impl Pending {
         self.len == 0 && !self.has_stream()
     }
 
+    /// What is pending, if it is one piece of at most `bytes_max` bytes of which nothing is sent.
+    pub(crate) fn one_piece(&self, bytes_max: usize) -> Option<&[u8]> {
+        let output = self.queue.front().filter(|output| self.queue.len() == 1 && output.bytes.len() == self.len)?;
+        (self.len <= bytes_max && !output.has_stream()).then_some(&output.bytes)
+    }
+
     /// Whether a reply is still being made.
     pub(crate) fn has_stream(&self) -> bool {
         self.queue.iter().any(Output::has_stream)
@@ -279,6 +285,24 @@ mod tests {
         let mut slices = [IoSlice::new(&[]); SLICES_MAX];
         let batch = pending.fill(&mut slices);
         slices[..batch.count].iter().flat_map(|slice| slice.to_vec()).collect()
+    }
+
+    #[test]
+    fn one_piece_is_bytes_of_which_nothing_is_sent() {
+        let mut pending = Pending::default();
+        assert_eq!(pending.one_piece(100), None, "there is none");
+        pending.push_bytes(b"first".to_vec());
+        assert_eq!((pending.one_piece(4), pending.one_piece(5)), (None, Some(&b"first"[..])));
+        pending.push_bytes(b"second".to_vec());
+        assert_eq!(pending.one_piece(100), Some(&b"firstsecond"[..]), "small outputs are joined");
+        pending.advance(1);
+        assert_eq!(pending.one_piece(100), None, "a part is sent");
+        pending.advance(10);
+        let mut out = Output::new();
+        out.bytes.push(b'a');
+        out.attach(Bytes::from_static(b"value"));
+        pending.push(&mut out);
+        assert_eq!(pending.one_piece(100), None, "it has an attachment");
     }
 
     #[test]
