@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use almandine_testkit::mutants::must_notice;
-use almandine_testkit::promises::tracking::{Changed, changed, is_told};
+use almandine_testkit::promises::tracking::{Changed, changed, is_told, is_told_of_what_scripts_have_read};
 use almandine_testkit::{Client, Program, Server, Value, full};
 
 fn resp3(server: &Server) -> Client {
@@ -312,6 +312,13 @@ fn rounds() -> u64 {
 fn who_reads_while_a_key_changes_is_told() {
     let raced = is_told(&Server::start(&Program::Almandine, &["--workers", "2"]).address(), rounds());
     println!("tracking: {raced} of the reads came before the change");
+}
+
+#[test]
+fn whose_script_reads_while_a_key_changes_is_told_of_what_it_has_read() {
+    let server = Server::start(&Program::Almandine, &["--workers", "2"]);
+    let old = is_told_of_what_scripts_have_read(&server.address(), rounds() / 16);
+    println!("tracking: {old} of the scripts had read what was there before the change");
 }
 
 /// A server that remembers what is read when it was read is noticed.

@@ -40,7 +40,8 @@ pub(super) fn record(scenario: &Scenario, server: &Simulated) -> io::Result<Chec
         }
         Proof::Tracking => {
             tracking::is_told(server, millis);
-            done(2 * rounds)
+            tracking::is_told_of_what_scripts_have_read(server, millis / 4);
+            done(2 * rounds + rounds / 4)
         }
         Proof::Events => {
             events::come_in_order(server, 3 * rounds.max(100));

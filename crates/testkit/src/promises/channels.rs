@@ -8,9 +8,19 @@ use crate::{Client, Runtime, Value};
 
 const PUBLISHERS: usize = 4;
 const CHANNELS: [&str; 2] = ["one", "two"];
+/// Commands that a publisher sends at once: a message each, and one of them by a script, as long as there are parts with scripts.
+const PART: usize = 32;
+const PARTS_WITH_SCRIPT: usize = 8;
+/// A script that publishes computes for so long behind it that it would be suspended, and begin anew for the key that others
+/// change, if nothing of it had been seen.
+const SCRIPT: &str = "redis.call('GET', KEYS[1]) local heard = redis.call('PUBLISH', ARGV[1], ARGV[2])
+    for i = 1, 70000 do end redis.call('GET', KEYS[1]) return heard";
+/// The key that such scripts read, and that others change.
+const CHANGING: &str = "changing";
 
-/// Four publishers, which send `each` messages, and eight listeners: each listener hears all messages of a channel, in the
-/// order in which any other hears them, and those of one publisher in the order in which they were published.
+/// Four publishers, which send `each` messages, a part of them by scripts, and eight listeners: each listener hears all messages of
+/// a channel once, in the order in which any other hears them, and those of one publisher in the order in which they were
+/// published.
 ///
 /// # Panics
 /// When it is otherwise.
@@ -33,20 +43,41 @@ pub fn hear_one_order<R: Runtime>(runtime: &R, each: usize) {
         .into_iter()
         .enumerate()
         .map(|(number, mut listener)| {
-            let hear = move || (0..PUBLISHERS * each).map(|_| message(&mut listener)).collect::<Vec<_>>();
+            let hear = move || {
+                let heard: Vec<_> = (0..PUBLISHERS * each).map(|_| message(&mut listener)).collect();
+                (listener, heard)
+            };
             runtime.spawn(&format!("listener-{number}"), hear)
         })
         .collect();
-    let heard: Vec<Vec<(String, String)>> = hearing.into_iter().map(Joiner::join).collect();
+    // Publishers count the listeners: these stay until all is published.
+    let (listeners, heard): (Vec<_>, Vec<Vec<(String, String)>>) = hearing.into_iter().map(Joiner::join).unzip();
     publishing.into_iter().for_each(Joiner::join);
+    drop(listeners);
     CHANNELS.iter().for_each(|channel| check(&heard, channel, each));
 }
 
 fn publish<S: crate::runtime::Stream>(mut client: Client<S>, publisher: usize, each: usize) {
-    for part in (0..each).collect::<Vec<_>>().chunks(32) {
-        let command = |number: &usize| ["PUBLISH".to_owned(), CHANNELS[number % 2].to_owned(), format!("{publisher} {number}")];
-        let replies = client.pipeline(&part.iter().map(command).collect::<Vec<_>>()).expect("replies");
-        assert!(replies.iter().all(|reply| *reply == Value::Integer(8)), "{replies:?}");
+    for (part, first) in (0..each).step_by(PART).enumerate() {
+        let command = |number: usize| -> Vec<String> {
+            let (channel, text) = (CHANNELS[number % 2], format!("{publisher} {number}"));
+            let is_script = part < PARTS_WITH_SCRIPT && number % PART == publisher * PART / PUBLISHERS;
+            let words =
+                if is_script { vec!["EVAL", SCRIPT, "1", CHANGING, channel, &text] } else { vec!["PUBLISH", channel, &text] };
+            words.into_iter().map(str::to_owned).collect()
+        };
+        let change = |number: usize| {
+            let changes = part < PARTS_WITH_SCRIPT && number % 4 == 1;
+            changes.then(|| ["SET", CHANGING, &format!("{publisher} {number}")].map(str::to_owned).to_vec())
+        };
+        let numbers = first..each.min(first + PART);
+        let commands: Vec<_> = numbers.flat_map(|number| [Some(command(number)), change(number)]).flatten().collect();
+        let replies = client.pipeline(&commands).expect("replies");
+        let is_right = |(words, reply): (&Vec<String>, &Value)| match words[0].as_str() {
+            "SET" => *reply == Value::ok(),
+            _ => *reply == Value::Integer(8),
+        };
+        assert!(commands.iter().zip(&replies).all(is_right), "{replies:?}");
     }
 }
 

@@ -60,6 +60,60 @@ pub fn is_told<R: Runtime>(runtime: &R, rounds: u64) -> usize {
     raced
 }
 
+/// What a script reads that looks at a second key only where the first one says so, and computes for so long that it is suspended.
+const SCRIPT: &str = "local first = redis.call('GET', KEYS[1])
+    if first ~= 'old' then return first end
+    redis.call('GET', string.lower(ARGV[1])) for i = 1, 70000 do end return first";
+
+/// A script that may begin anew, for its key is changed while it runs, in each round: its client is told of changes of what the run
+/// has read that has ended, and of nothing that only a run has read that was given up. How many had read the old value.
+///
+/// # Panics
+/// When it is otherwise.
+pub fn is_told_of_what_scripts_have_read<R: Runtime>(runtime: &R, rounds: u64) -> usize {
+    let (mut reader, mut writer) = (connect(runtime), connect(runtime));
+    reader.line("HELLO 3");
+    assert_eq!(reader.line("CLIENT TRACKING on"), Value::ok());
+    let mut old = 0;
+    for round in 0..rounds {
+        let [first, second, last] = ["first", "second", "last"].map(|name| format!("{name}{round}"));
+        let set = |writer: &mut Client<R::Stream>, key: &str, value: &str| {
+            assert_eq!(writer.call(&["SET", key, value]).expect("a reply"), Value::ok());
+        };
+        set(&mut writer, &first, "old");
+        reader.send(&[["EVAL", SCRIPT, "1", &first, &second]]).expect("sent");
+        runtime.pause(Duration::from_micros(round * 317 % 4000));
+        set(&mut writer, &first, "new");
+        let mut told = BTreeSet::new();
+        let reply = loop {
+            let value = reader.receive().expect("a reply");
+            match changed_keys(&value) {
+                Some(keys) => told.extend(keys),
+                None => break value,
+            }
+        };
+        let has_read = reply.bytes() == Some(b"old");
+        old += usize::from(has_read);
+        // What changes now is told in its order.
+        reader.send(&[["GET", &last]]).expect("sent");
+        let mut is_read = false;
+        while !is_read || has_read && !told.contains(&first) {
+            let value = reader.receive().unwrap_or_else(|_| panic!("round {round}: {reply} was read, and its change is not told"));
+            match changed_keys(&value) {
+                Some(keys) => told.extend(keys),
+                None => is_read = true,
+            }
+        }
+        set(&mut writer, &second, "new");
+        set(&mut writer, &last, "new");
+        while !told.contains(&last) {
+            told.extend(changed_keys(&reader.receive().expect("a message")).expect("a message"));
+        }
+        assert_eq!(told.contains(&second), has_read, "round {round}: {reply} was read, and changes are told of {told:?}");
+    }
+    old
+}
+
 /// What an invalidation says.
 #[derive(Debug)]
 pub enum Changed {
