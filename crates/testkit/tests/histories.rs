@@ -5,10 +5,11 @@ use std::time::{Duration, Instant};
 
 use almandine_testkit::history::mock::{self, Bug};
 use almandine_testkit::history::{History, Settings, check, record};
+use almandine_testkit::mutants::must_notice;
 use almandine_testkit::{Program, Server, full, seed};
 
 fn settings(pipeline: usize, groups: usize, millis: u64) -> Settings {
-    Settings { clients: 8, groups, pipeline, duration: Duration::from_millis(millis), seed: seed() }
+    Settings { clients: 8, groups, pipeline, duration: Duration::from_millis(millis), scripts: true, seed: seed() }
 }
 
 fn run(name: &str, address: SocketAddr, settings: Settings) -> Result<usize, String> {
@@ -44,9 +45,9 @@ fn our_server_is_linearizable() {
 #[test]
 fn redis_and_the_right_mock_are_linearizable() {
     let redis = Server::start(&Program::Redis, &[]);
-    for address in [redis.address(), mock::start(Bug::None)] {
+    for (address, scripts) in [(redis.address(), true), (mock::start(Bug::None), false)] {
         for settings in [settings(1, 1, 500), settings(6, 4, 500)] {
-            let checked = run("control", address, settings).unwrap_or_else(|e| panic!("{e}"));
+            let checked = run("control", address, Settings { scripts, ..settings }).unwrap_or_else(|e| panic!("{e}"));
             assert!(checked > 300, "only {checked} operations");
         }
     }
@@ -57,7 +58,18 @@ fn redis_and_the_right_mock_are_linearizable() {
 fn every_mutant_is_caught() {
     for bug in [Bug::StaleRead, Bug::LostUpdate, Bug::LostWrite, Bug::TornMset, Bug::TornMget, Bug::TornRename] {
         let address = mock::start(bug);
-        let found = run(&format!("mutant {bug:?}"), address, settings(1, 2, 1000));
+        let settings = Settings { scripts: false, ..settings(1, 2, 1000) };
+        let found = run(&format!("mutant {bug:?}"), address, settings);
         assert!(found.as_ref().is_err_and(|e| e.contains("no order")), "{bug:?} was not caught: {found:?}");
+    }
+}
+
+/// A server that lets a suspended script go on over changes of its keys is noticed.
+#[test]
+fn scripts_that_are_not_of_one_moment_are_noticed() {
+    for mutant in ["WatchScript", "CompareScript"] {
+        must_notice(mutant, &["--workers", "4"], 5, |server| {
+            run(mutant, server.address(), settings(1, 1, 2_000)).unwrap();
+        });
     }
 }

@@ -143,13 +143,24 @@ fn is_full(reply: &Value) -> bool {
     matches!(reply, Value::Error(text) if text.starts_with(b"OOM"))
 }
 
-/// Takes out what was answered with an error of the device: it must have changed nothing. Returns how many those were.
+/// Takes out what was answered with an error of the device, also of what a script has called: it must have changed nothing. Returns
+/// how many those were.
 pub fn without_refused(histories: &mut [History]) -> usize {
+    let is_refused = |reply: &Value| is_unreadable(reply) || is_full(reply);
     let mut refused = 0;
     for history in histories {
-        let before = history.entries.len();
-        history.entries.retain(|entry| !entry.reply.as_ref().is_some_and(|reply| is_unreadable(reply) || is_full(reply)));
-        refused += before - history.entries.len();
+        history.entries.retain_mut(|entry| {
+            if let (Op::Script(_, ops), Some(Value::Array(replies))) = (&mut entry.op, &mut entry.reply) {
+                let all = std::mem::take(ops).into_iter().zip(std::mem::take(replies));
+                let (without, kept): (Vec<_>, Vec<_>) = all.partition(|(_, reply)| is_refused(reply));
+                refused += without.len();
+                (*ops, *replies) = kept.into_iter().unzip();
+                return !ops.is_empty();
+            }
+            let is_kept = !entry.reply.as_ref().is_some_and(is_refused);
+            refused += usize::from(!is_kept);
+            is_kept
+        });
     }
     refused
 }

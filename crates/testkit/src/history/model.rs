@@ -1,5 +1,6 @@
 //! The sequential model: what one operation on a group of keys answers and leaves behind.
 
+use crate::scripted::{Script, told};
 use crate::{Random, Value};
 
 /// The values of a group's keys.
@@ -53,6 +54,8 @@ pub enum Op {
     Rename(usize, usize),
     /// COPY … REPLACE
     Copy(usize, usize),
+    /// A script that calls these
+    Script(Script, Vec<Self>),
 }
 
 impl Op {
@@ -93,6 +96,22 @@ impl Op {
         }
     }
 
+    /// A random one that only reads.
+    fn random_read(kind: Kind, random: &mut Random) -> Self {
+        if kind == Kind::Group && random.chance(70) { Self::MGet } else { Self::Get(random.below(kind.keys())) }
+    }
+
+    /// A script of random operations. Half of them begin with a look, behind which a script may be suspended.
+    pub fn scripted(kind: Kind, stamp: &str, random: &mut Random) -> Self {
+        let (script, count) = (Script::random(random), 1 + random.below(3));
+        let (looks, only_reads) = (random.chance(50), random.chance(20));
+        let op = |number: usize| {
+            let is_read = only_reads || looks && number == 0;
+            if is_read { Self::random_read(kind, random) } else { Self::random(kind, &format!("{stamp}{number};"), random) }
+        };
+        Self::Script(script, (0..count).map(op).collect())
+    }
+
     /// The command, for a group whose keys have these names.
     #[must_use]
     pub fn command(&self, keys: &[Vec<u8>]) -> Vec<Vec<u8>> {
@@ -111,6 +130,7 @@ impl Op {
             Self::MSetNx(v) => std::iter::once(word("MSETNX")).chain(keys.iter().flat_map(|k| [k.clone(), v.clone()])).collect(),
             Self::Rename(a, b) => vec![word("RENAME"), keys[*a].clone(), keys[*b].clone()],
             Self::Copy(a, b) => vec![word("COPY"), keys[*a].clone(), keys[*b].clone(), word("REPLACE")],
+            Self::Script(script, ops) => script.words(&ops.iter().map(|op| op.command(keys)).collect::<Vec<_>>(), keys),
         }
     }
 
@@ -175,6 +195,7 @@ impl Op {
                 }
                 Value::Integer(copied.into())
             }
+            Self::Script(_, ops) => told(Value::Array(ops.iter().map(|op| op.apply(state)).collect())),
         }
     }
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use super::model::{Kind, Op};
 use crate::runtime::LEFT_OUT;
+use crate::scripted::told;
 use crate::witness::Moments;
 use crate::{Client, Random, Runtime, Value};
 
@@ -52,6 +53,8 @@ pub struct Settings {
     pub pipeline: usize,
     /// When to stop.
     pub duration: Duration,
+    /// One in eight operations is a script.
+    pub scripts: bool,
     /// For the operations' choice; the interleaving is the machine's.
     pub seed: u64,
 }
@@ -108,7 +111,7 @@ struct Recorder<R: Runtime> {
 
 impl<R: Runtime> Recorder<R> {
     fn run(mut self) -> Vec<(usize, Entry)> {
-        let Settings { pipeline, duration, .. } = self.settings;
+        let Settings { pipeline, duration, scripts, .. } = self.settings;
         let groups = Arc::clone(&self.groups);
         let mut entries = Vec::new();
         let mut sequence = 0;
@@ -118,7 +121,9 @@ impl<R: Runtime> Recorder<R> {
                 .map(|i| {
                     let group = (first + i) % groups.len();
                     sequence += 1;
-                    (group, Op::random(groups[group].0, &format!("c{}.{sequence};", self.number), &mut self.random))
+                    let (kind, stamp, random) = (groups[group].0, format!("c{}.{sequence};", self.number), &mut self.random);
+                    let is_script = scripts && random.below(8) == 0;
+                    (group, if is_script { Op::scripted(kind, &stamp, random) } else { Op::random(kind, &stamp, random) })
                 })
                 .collect();
             if !self.runtime.includes(self.number, sequence) {
@@ -132,6 +137,7 @@ impl<R: Runtime> Recorder<R> {
             for (place, (group, op)) in batch.into_iter().enumerate() {
                 let reply = if failed { None } else { self.client.receive().ok().filter(|v| *v != Value::Closed) };
                 failed |= reply.is_none();
+                let reply = if matches!(op, Op::Script(..)) { reply.map(told) } else { reply };
                 let returned_ns = if failed { u64::MAX } else { self.runtime.now_ns() };
                 let (client, connection) = (self.number, self.connection);
                 let entry = Entry { client, connection, place, called_ns, returned_ns, witness: None, op, reply };
