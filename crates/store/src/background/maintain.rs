@@ -120,6 +120,10 @@ impl Maintenance {
     pub(crate) fn step(&mut self, now_ms: i64) -> bool {
         let store = Arc::clone(&self.store);
         let mut busy = self.prepare_pages(now_ms);
+        if store.consumers.copying.touch_ahead() {
+            self.pace.yield_to_workers(true);
+            busy = true;
+        }
         busy |= self.resize_index(now_ms);
         store.expiry.feed.drain(|notice| self.wheel.file(notice));
         if store.expiry.reclaiming.load(Ordering::Relaxed) && !self.session.holds_expiry() {

@@ -110,6 +110,12 @@ impl Copying {
         self.full.load(Ordering::Relaxed)
     }
 
+    /// Touches a piece of the memory that sessions save to next: they need not wait for the system then. Whether there is more to
+    /// do. For the background.
+    pub(crate) fn touch_ahead(&self) -> bool {
+        self.saved.get().is_some_and(Saved::touch_ahead)
+    }
+
     /// Records that were lost before the walk came.
     pub(crate) fn lost(&self) -> u64 {
         self.lost.load(Ordering::Relaxed)
@@ -231,6 +237,9 @@ impl Shared {
             Some(_) => save(),
             None => step!(SaveAbsence, save(), else false),
         };
+        if has_more && saved.is_short() {
+            self.background.waker.wake();
+        }
         if has_more && saved.bytes_taken_back() > copying.bytes_max.load(Ordering::Relaxed) {
             copying.full.store(true, Ordering::SeqCst);
             // The copy may have ended meanwhile: then no walk makes room.
