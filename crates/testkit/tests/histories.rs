@@ -68,7 +68,7 @@ fn every_mutant_is_caught() {
 #[test]
 fn scripts_that_are_not_of_one_moment_are_noticed() {
     for mutant in ["WatchScript", "CompareScript"] {
-        must_notice(mutant, &["--workers", "4"], 5, |server| {
+        must_notice(mutant, &["--workers", "4"], 20, |server| {
             run(mutant, server.address(), settings(1, 1, 2_000)).unwrap();
         });
     }
