@@ -94,6 +94,8 @@ table! {
     AskStripes,
     /// Messages that tell of units of work: waiting for the operation log.
     DeferMessages,
+    /// Units of several commands: holding what they tell until they are published.
+    HoldMessages,
     /// Replies of rounds that only look at keys: asking for the last units that have changed these.
     AskSeen,
     /// Cuts of the operation log: waiting for the threads that may have a number and have published nothing.

@@ -140,6 +140,9 @@ impl Instance {
     pub fn new(config: Config, keyspace: Arc<Keyspace>, workers: usize, acl: Acl, run_id: String) -> Self {
         let startup_bytes = keyspace.figures().used_bytes();
         let (clients, mailboxes) = (Arc::new(Clients::new(workers)), Arc::new(Workers::default()));
+        let pubsub = Arc::new(PubSub::new(Arc::clone(&mailboxes)));
+        let held = Arc::clone(&pubsub);
+        keyspace.listeners().on_unit_end(move || held.tell_held());
         let tracking = Tracking::new(Arc::clone(&keyspace), Arc::clone(&clients), Arc::clone(&mailboxes));
         Self {
             config,
@@ -147,7 +150,7 @@ impl Instance {
             statistics: Statistics::new(workers, acl.catalog().len()),
             clients,
             acl,
-            pubsub: Arc::new(PubSub::new(Arc::clone(&mailboxes))),
+            pubsub,
             workers: mailboxes,
             pause: Pause::default(),
             monitors: MonitorFeed::default(),

@@ -1,9 +1,10 @@
 //! How threads reach a connection that another worker owns: messages to workers.
 
+use std::cell::RefCell;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use almandine_keyspace::ReadyKey;
+use almandine_keyspace::{ReadyKey, holds_messages};
 use bytes::Bytes;
 
 use crate::breaks::Breaks;
@@ -81,6 +82,36 @@ pub enum UnblockAnswer {
     Error,
 }
 
+/// Things that are held of one unit of work. Of one that tells of more, those before go when these are reached: as many messages at
+/// once would be dropped by any mailbox.
+const HELD_MAX: usize = 1 << 16;
+
+/// What a thread has told of a unit of several commands that is not published yet ([`holds_messages`]).
+#[derive(Debug)]
+pub(crate) enum Held {
+    /// A message to the listeners of a channel.
+    Publication { shard: bool, channel: Bytes, payload: Bytes },
+    /// A message to a worker.
+    Message { worker: usize, message: Message },
+}
+
+thread_local! {
+    static HELD: RefCell<Vec<Held>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Holds something. Whether what is held is to go now.
+pub(crate) fn hold(held: Held) -> bool {
+    HELD.with_borrow_mut(|all| {
+        all.push(held);
+        all.len() >= HELD_MAX
+    })
+}
+
+/// Takes what this thread holds, in its order.
+pub(crate) fn take_held() -> Vec<Held> {
+    HELD.take()
+}
+
 /// Where a worker's messages go. Installed once by the server.
 pub trait Mailbox: Send + Sync {
     /// Queues `message` and wakes the worker. Returns false when the message was dropped, because too much waits for the worker;
@@ -144,6 +175,16 @@ impl Workers {
     /// ([`Mailbox::send`]).
     pub fn send(&self, worker: usize, message: Message) -> bool {
         self.mailboxes.get().and_then(|mailboxes| mailboxes.get(worker)).is_some_and(|mailbox| mailbox.send(message))
+    }
+
+    /// As [`Workers::send`], of what tells of a unit of work: it may have to wait for the end of that.
+    pub fn tell(&self, worker: usize, message: Message) -> bool {
+        if !holds_messages() {
+            return self.send(worker, message);
+        }
+        // Those of one unit are bounded by the table of tracked keys.
+        let _ = hold(Held::Message { worker, message });
+        true
     }
 
     /// Sends to one of the workers that run, by a number.

@@ -41,6 +41,7 @@ pub use blocking::serve_waiters::Secured;
 pub use blocking::wait::{WaiterQueues, WaiterService};
 pub use changes::events::KeyEvents;
 pub use changes::feed::{ChangeFeed, Listeners};
+pub use changes::held::holds_messages;
 pub use changes::listeners::{ChangedKey, KeyEvent};
 pub use changes::log::KeyspaceLog;
 pub use types::{Refusal, WrongKind};

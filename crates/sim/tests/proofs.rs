@@ -126,6 +126,7 @@ fn a_missing_step_is_noticed() {
         (Proof::Durability, Mutant::WriteFirst, Medium::Memory),
         (Proof::Durability, Mutant::AskSeen, Medium::Memory),
         (Proof::Durability, Mutant::DeferMessages, Medium::Memory),
+        (Proof::Durability, Mutant::HoldMessages, Medium::Memory),
         (Proof::Durability, Mutant::DrainBeforeClose, Medium::Memory),
         (Proof::Durability, Mutant::SkipMapped, Medium::Memory),
         (Proof::Durability, Mutant::CloseUnlogged, Medium::Failing),

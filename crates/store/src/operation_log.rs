@@ -77,6 +77,13 @@ impl OperationLog<'_> {
         self.store.inner.consumers.generation(namespace)
     }
 
+    /// Whether units of work are logged now.
+    #[inline]
+    #[must_use]
+    pub fn is_on(self) -> bool {
+        self.store.inner.consumers.wanted() & Consumer::Log as u32 != 0
+    }
+
     /// Says that a namespace holds what an earlier run has called so. Before the log is turned on.
     pub fn adopt(self, namespace: u16, contents: u64) {
         self.store.inner.consumers.set_contents(namespace, contents);

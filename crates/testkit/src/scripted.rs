@@ -2,7 +2,7 @@
 //!
 //! The same commands go over the wire in three ways, one for each class of scripts: with keys that the code names, with keys that
 //! only its run shows, and with a command that may touch any key. A part of the scripts computes for so long behind the first
-//! command that it is suspended, if that has changed nothing.
+//! command that it is suspended, if that has changed nothing; one that ends when that is refused does behind the second.
 
 use std::fmt::Write;
 
@@ -70,7 +70,7 @@ impl Script {
             if self.ends_refused && number == 1 {
                 code += "if type(told[1]) == 'table' and told[1].err then return told end\n";
             }
-            if self.takes_long && number == 1 {
+            if self.takes_long && number == 1 + usize::from(self.ends_refused) {
                 let _ = writeln!(code, "for i = 1, {ROUNDS} do end");
             }
         }

@@ -14,6 +14,8 @@ const QUIET: Duration = Duration::from_millis(200);
 const FLAGS: &[&str] =
     &["--appendonly", "yes", "--enable-debug-command", "yes", "--workers", "1", "--notify-keyspace-events", "KEA"];
 const ALWAYS: &[&str] = &["--appendfsync", "always", "--ring-dir", "{dir}"];
+/// One whose rings outlive it: replies do not wait.
+const EVERY_SECOND: &[&str] = &["--ring-dir", "{dir}", "--workers", "2", "--busy-reply-threshold", "1"];
 /// A server whose rings end with it.
 const WITHOUT_RINGS: &[&str] = &["--appendfsync", "everysec", "--ring-dir", "none"];
 
@@ -72,6 +74,84 @@ fn nothing_is_heard_before_it_is_durable() {
 #[test]
 fn nothing_is_heard_before_the_file_has_it_where_rings_end_with_the_process() {
     nothing_is_heard_too_early(&Server::start(&Program::Almandine, &flags(WITHOUT_RINGS)));
+}
+
+/// Clients that hear of what others do: of events and messages, and of a key that they have read.
+fn those_that_hear(server: &Server) -> [Client; 2] {
+    let [mut listener, mut tracker] = std::array::from_fn(|_| server.client());
+    listener.line("PSUBSCRIBE *");
+    tracker.line("HELLO 3");
+    tracker.line("CLIENT TRACKING on");
+    tracker.line("GET key");
+    [listener, tracker]
+}
+
+/// A script that has told of what it did, and does not end: a process that is killed then has done none of it.
+fn nothing_is_heard_before_its_unit_ends(server: &Server) {
+    let (mut control, mut writer) = (server.client(), server.client());
+    assert_eq!(control.line("SET key 0"), Value::ok());
+    let mut all: Vec<[Client; 2]> = (0..4).map(|_| those_that_hear(server)).collect();
+    let code = "redis.call('SET', KEYS[1], '1') redis.call('PUBLISH', 'channel', 'message') while true do end";
+    writer.send(&[["EVAL", code, "1", "key"]]).expect("sent");
+    while !matches!(control.line("PING"), Value::Error(text) if text.starts_with(b"BUSY")) {}
+    for client in all.as_flattened_mut() {
+        assert_eq!(heard(client, QUIET), Vec::<String>::new(), "it is heard too early");
+    }
+}
+
+#[test]
+fn nothing_is_heard_before_the_rings_have_its_unit() {
+    let mut server = Server::start(&Program::Almandine, &flags(EVERY_SECOND));
+    nothing_is_heard_before_its_unit_ends(&server);
+    server.kill();
+    server.start_again();
+    assert_eq!(server.client().line("GET key").to_string(), r#"$"0""#);
+}
+
+/// What is heard, and in which order, is the same with a log and without one.
+#[test]
+fn what_is_held_is_heard_in_its_order() {
+    let heard_of = |flags: &[&str]| {
+        let server = Server::start(&Program::Almandine, flags);
+        let mut hearing = those_that_hear(&server);
+        let (mut writer, mut waiting) = (server.client(), server.client());
+        let id = waiting.line("CLIENT ID");
+        waiting.send(&[["BLPOP", "list", "0"]]).expect("sent");
+        while !writer.line(&format!("CLIENT LIST ID {}", id.integer().expect("an id"))).to_string().contains("flags=b") {}
+        let lines = [
+            "MULTI",
+            "PUBLISH channel first",
+            "SET key 1",
+            "PUBLISH channel second",
+            "SET other 2",
+            "RPUSH list a b",
+            "DEL other",
+            "SUBSCRIBE own",
+            "PUBLISH own mine",
+            "PUBLISH channel last",
+            "EXEC",
+        ];
+        let mut told: Vec<String> = lines.iter().map(|line| writer.line(line).to_string()).collect();
+        told.push(waiting.receive().expect("a reply").to_string());
+        let code = "redis.call('SET', KEYS[1], '3') local n = redis.call('PUBLISH', 'channel', 'script') \
+                    redis.call('DEL', KEYS[1]) return n";
+        told.push(server.client().call(&["EVAL", code, "1", "key"]).expect("a reply").to_string());
+        let [listener, tracker] = &mut hearing;
+        told.extend([&mut writer, tracker].map(|client| client.receive().expect("a message").to_string()));
+        server.client().line("PUBLISH end end");
+        while !told.last().is_some_and(|last| last.contains("end")) {
+            told.push(listener.receive().expect("a message").to_string());
+        }
+        told
+    };
+    let without = heard_of(&["--workers", "2", "--notify-keyspace-events", "KEA"]);
+    assert!(without.len() > 30, "{without:#?}");
+    assert_eq!(heard_of(&flags(EVERY_SECOND)), without);
+}
+
+#[test]
+fn what_is_heard_before_its_unit_ends_is_noticed() {
+    must_notice("HoldMessages", &flags(EVERY_SECOND), 1, nothing_is_heard_before_its_unit_ends);
 }
 
 #[test]

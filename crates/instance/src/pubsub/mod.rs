@@ -17,9 +17,10 @@ use std::sync::{Arc, PoisonError};
 
 use almandine_base::step;
 use almandine_io::sync::RwLock;
+use almandine_keyspace::holds_messages;
 use bytes::Bytes;
 
-use crate::messages::{Message, Workers};
+use crate::messages::{Held, Message, Workers, hold, take_held};
 use channels::{Channel, Channels, Part};
 use patterns::Patterns;
 use payload::Payloads;
@@ -160,8 +161,37 @@ impl PubSub {
         }
     }
 
-    /// Sends a message to all listeners of a channel. Returns their number.
+    /// Sends a message to all listeners of a channel, or has it wait for the end of the unit of work that tells it. Returns their
+    /// number.
     pub fn publish(&self, shard: bool, channel: &[u8], payload: &[u8]) -> u64 {
+        if holds_messages() { self.hold(shard, channel, payload) } else { self.publish_now(shard, channel, payload) }
+    }
+
+    #[cold]
+    fn hold(&self, shard: bool, channel: &[u8], payload: &[u8]) -> u64 {
+        let mut receivers = self.of(shard).part(channel).channel().map_or(0, |found| found.counts.total());
+        if !shard && self.pattern_count.load(Relaxed) > 0 {
+            let patterns = self.patterns.read().unwrap_or_else(PoisonError::into_inner);
+            patterns.each_match(channel, &mut |_, counts| receivers += counts.total());
+        }
+        let (channel, payload) = (Bytes::copy_from_slice(channel), Bytes::copy_from_slice(payload));
+        if receivers > 0 && hold(Held::Publication { shard, channel, payload }) {
+            self.tell_held();
+        }
+        receivers
+    }
+
+    /// Sends what was held: the unit of work that has told it is published.
+    pub(crate) fn tell_held(&self) {
+        for held in take_held() {
+            match held {
+                Held::Publication { shard, channel, payload } => _ = self.publish_now(shard, &channel, &payload),
+                Held::Message { worker, message } => _ = self.workers.send(worker, message),
+            }
+        }
+    }
+
+    fn publish_now(&self, shard: bool, channel: &[u8], payload: &[u8]) -> u64 {
         let part = self.of(shard).part(channel);
         if !shard && self.pattern_count.load(Relaxed) > 0 {
             let Some((publication, workers, receivers)) = self.gather(&part, channel, payload) else { return 0 };

@@ -127,12 +127,12 @@ impl Tracking {
                 own.push(message.clone());
             } else {
                 self.workers
-                    .send(shared.worker, Message::Invalidate { client: shared.id, origin: None, keys: message.clone(), breaks });
+                    .tell(shared.worker, Message::Invalidate { client: shared.id, origin: None, keys: message.clone(), breaks });
             }
             return;
         }
         let reaches = |target: Arc<ClientShared>| {
-            self.workers.send(
+            self.workers.tell(
                 target.worker,
                 Message::Invalidate { client: redirect, origin: Some(shared.id), keys: message.clone(), breaks },
             )

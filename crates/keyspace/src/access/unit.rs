@@ -57,6 +57,7 @@ impl UnitOfWork<'_> {
             self.accessor.session.plan().lock_each(&self.accessor.hashes, &self.accessor.modes);
         }
         self.accessor.unit = Unit::Planned;
+        self.accessor.hold_messages();
     }
 
     /// Begins a unit whose keys show while it runs, with none of them. False, and no unit, while another session has one, or
@@ -72,6 +73,7 @@ impl UnitOfWork<'_> {
         let begins = self.accessor.session.plan().try_begin_growing();
         if begins {
             self.accessor.unit = Unit::Growing;
+            self.accessor.hold_messages();
         }
         begins
     }
@@ -102,6 +104,7 @@ impl UnitOfWork<'_> {
         debug_assert!(!self.accessor.in_unit(), "a unit has no other one in it");
         self.accessor.session.plan().begin_alone();
         self.accessor.unit = Unit::Alone;
+        self.accessor.hold_messages();
     }
 
     /// Begins a batch without waiting: false, and no batch, while another accessor is alone.
@@ -150,6 +153,7 @@ impl UnitOfWork<'_> {
     /// Ends a unit.
     pub fn end(&mut self) {
         self.accessor.tell_left();
+        self.accessor.end_holding();
         match std::mem::take(&mut self.accessor.unit) {
             Unit::Command => debug_assert!(false, "a unit ends once"),
             Unit::Planned => self.accessor.session.plan().unlock_all(),

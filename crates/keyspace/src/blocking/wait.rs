@@ -122,6 +122,7 @@ impl WaiterService<'_> {
     /// Begins to serve the waiters of the keys that are ready: `ready` gets these, in the order in which they became so.
     pub fn begin(&mut self, ready: &mut VecDeque<ReadyKey>) {
         self.accessor.session.plan().close_unit();
+        self.accessor.tell_held();
         self.accessor.session.ready().move_to(ready);
         if self.accessor.unit == Unit::Growing {
             self.accessor.unit = Unit::Planned;
@@ -179,6 +180,7 @@ impl WaiterService<'_> {
     /// Ends a command that was served: for consumers of effects, what it has done is a unit of work of its own.
     pub fn end_command(&mut self) {
         self.accessor.session.plan().close_unit();
+        self.accessor.tell_held();
         self.accessor.namespaces.clear();
     }
 

@@ -143,8 +143,13 @@ impl KeyEvents<'_, '_> {
     /// Tells the events of a command, before its latches are released. One that is `void` begins anew and will state its own again.
     #[inline]
     pub fn end(self, void: bool) {
+        let in_unit = self.keys.accessor.in_unit();
         let session = &mut self.keys.accessor.session;
         if session.notes().has_events() {
+            if !in_unit && !void && session.plan().holds_any() {
+                // It has made all its changes: they are published before they are told of.
+                session.plan().close_unit();
+            }
             session.notes().tell_events(void);
         }
     }

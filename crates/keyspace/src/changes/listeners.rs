@@ -47,6 +47,7 @@ pub(crate) struct Listening {
     pub(crate) keys: OnceLock<KeyListener>,
     pub(crate) effects: OnceLock<EffectListener>,
     pub(crate) events: OnceLock<EventListener>,
+    pub(crate) unit_end: OnceLock<Box<dyn Fn() + Send + Sync>>,
     /// Which events are told ([`Classes::bits`]).
     pub(crate) published: AtomicU32,
 }

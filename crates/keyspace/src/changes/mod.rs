@@ -5,5 +5,6 @@
 pub(crate) mod effects;
 pub(crate) mod events;
 pub(crate) mod feed;
+pub(crate) mod held;
 pub(crate) mod listeners;
 pub(crate) mod log;

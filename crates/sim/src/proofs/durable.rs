@@ -86,12 +86,6 @@ impl Log {
         (times * millis, Duration::from_micros(pause_us))
     }
 
-    /// Whether what is told of units waits for them as replies do. Else it is told before they end, and the process may end before
-    /// that.
-    fn holds_messages(self) -> bool {
-        self.mode == Mode::Always || !self.has_rings
-    }
-
     /// Kinds of crashes that it survives.
     fn kinds(self) -> &'static [CrashKind] {
         match self.has_rings {
@@ -193,7 +187,7 @@ pub(super) fn record(plan: Plan, server: &Simulated) -> Result<usize, String> {
             let own = server.clone();
             server.spawn("looks", move || Seen::look(&own, load.until_ns))
         });
-        let listens = (plan.harm != Harm::Hidden && log.holds_messages()).then(|| {
+        let listens = (plan.harm != Harm::Hidden).then(|| {
             let own = server.clone();
             server.spawn("listens", move || Seen::listen(&own, load.until_ns))
         });

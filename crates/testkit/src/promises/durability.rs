@@ -226,12 +226,13 @@ impl Writer {
             _ => vec![
                 words("MULTI"),
                 words(&format!("INCR {COUNT}")),
+                // What is told of is the whole of it.
+                words(&format!("PUBLISH {CHANNEL} {}.{unit}", self.number)),
                 words(&format!("SET {LAST} {}.{unit}", self.number)),
                 words(&format!("SET {own} {unit}")),
                 words(&format!("PEXPIREAT {own} {far_ms}")),
                 words(&format!("RPUSH {list} {unit}")),
                 words(&format!("LTRIM {list} -{LISTED} -1")),
-                words(&format!("PUBLISH {CHANNEL} {}.{unit}", self.number)),
                 words("EXEC"),
             ],
         }
