@@ -2,9 +2,10 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, PoisonError};
+use std::time::Duration;
 
 use almandine_io::clock;
-use almandine_io::sync::{Mutex, MutexGuard};
+use almandine_io::sync::{Condvar, Mutex, MutexGuard};
 use almandine_io::thread::Waker;
 
 use super::saves::SaveMeter;
@@ -69,6 +70,8 @@ pub struct RewriteFigures {
 #[derive(Default)]
 pub struct Rewrites {
     state: Mutex<State>,
+    /// One was asked for, has ended, or is owed no more.
+    changed: Condvar,
     waker: OnceLock<Arc<Waker>>,
     /// Bytes of the log behind its base from which on the thread that writes is woken; 0: it is not.
     due_bytes: AtomicU64,
@@ -126,6 +129,7 @@ impl Rewrites {
         let begun = if saves { RewriteBegun::Scheduled } else { RewriteBegun::Started };
         state.wanted = Some(begun);
         drop(state);
+        self.changed.notify_all();
         self.wake();
         Ok(begun)
     }
@@ -139,8 +143,10 @@ impl Rewrites {
 
     /// The log has ended.
     pub fn end_log(&self) {
-        self.cancel();
-        self.state().figures.initial = false;
+        let mut state = self.state();
+        state.cancel();
+        state.figures.initial = false;
+        self.changed.notify_all();
     }
 
     /// Whether one is to be written now; it has begun then. For the thread that writes, which says by [`Rewrites::end`] what has
@@ -166,12 +172,20 @@ impl Rewrites {
 
     /// Ends the one that is being written, and asks for none.
     pub fn cancel(&self) {
-        let mut state = self.state();
-        state.wanted = None;
-        state.cancelled = state.running;
-        if let Some(meter) = &state.meter {
-            meter.cancel();
-        }
+        self.state().cancel();
+    }
+
+    /// Does that, also with those that are asked for meanwhile, until none is being written, but for no longer than this.
+    pub fn give_up(&self, time_max: Duration) {
+        drop(self.changed.wait_timeout_while(self.state(), time_max, |state| {
+            state.cancel();
+            state.running
+        }));
+    }
+
+    /// Waits until no first base of a log is owed, but for no longer than this.
+    pub fn await_first(&self, time_max: Duration) {
+        drop(self.changed.wait_timeout_while(self.state(), time_max, |state| state.figures.initial));
     }
 
     /// The one that was being written has ended.
@@ -192,6 +206,7 @@ impl Rewrites {
             RewriteOutcome::Cancelled => {}
             RewriteOutcome::Failed => (figures.failed, figures.failures) = (true, figures.failures + 1),
         }
+        self.changed.notify_all();
     }
 
     /// Whether one is being written, or about to be.
@@ -216,6 +231,14 @@ impl Rewrites {
 }
 
 impl State {
+    fn cancel(&mut self) {
+        self.wanted = None;
+        self.cancelled = self.running;
+        if let Some(meter) = &self.meter {
+            meter.cancel();
+        }
+    }
+
     fn is_busy(&self) -> bool {
         self.running || self.wanted == Some(RewriteBegun::Started)
     }
@@ -259,6 +282,38 @@ mod tests {
             meter.0.load(std::sync::atomic::Ordering::Relaxed)
         };
         assert!(is_cancelled(true) && !is_cancelled(false));
+    }
+
+    /// The thread that writes ends what it was told to end; those that wait for that go on by it, and not by the time.
+    #[test]
+    fn those_that_wait_for_the_end_of_one_go_on_with_it() {
+        const NEVER: Duration = Duration::from_secs(3600);
+        let rewrites = Arc::new(Rewrites::default());
+        rewrites.ask_first(false);
+        assert_eq!(rewrites.next(false), Some(RewriteCause::Due));
+        let meter = Arc::new(Meter(false.into()));
+        rewrites.meter(Arc::clone(&meter) as Arc<dyn SaveMeter>);
+        let writer = {
+            let rewrites = Arc::clone(&rewrites);
+            std::thread::spawn(move || {
+                while !meter.0.load(std::sync::atomic::Ordering::Relaxed) {
+                    std::thread::yield_now();
+                }
+                rewrites.end(RewriteOutcome::Cancelled);
+                while rewrites.next(false).is_none() {
+                    std::thread::yield_now();
+                }
+                rewrites.end(RewriteOutcome::Done);
+            })
+        };
+        rewrites.give_up(NEVER);
+        assert!(!rewrites.is_running() && rewrites.figures().initial);
+        assert_eq!(rewrites.ask(false), Ok(RewriteBegun::Started));
+        rewrites.await_first(NEVER);
+        assert!(!rewrites.figures().initial);
+        writer.join().unwrap();
+        rewrites.give_up(NEVER);
+        rewrites.await_first(NEVER);
     }
 
     #[test]

@@ -21,9 +21,8 @@ const PERIOD: Duration = Duration::from_millis(100);
 const UNCHANGED: Duration = Duration::from_secs(1);
 /// And while none can be reached.
 const REST: Duration = Duration::from_secs(10);
-/// How long the end waits for the first base of a log, and between two looks at it.
-const FIRST_BASE_NS: u64 = 1_000_000_000;
-const FIRST_BASE_REST: Duration = Duration::from_millis(5);
+/// How long the end waits for the first base of a log.
+const FIRST_BASE: Duration = Duration::from_secs(1);
 /// Seconds before a snapshot that has failed is tried again.
 const RETRY_S: i64 = 5;
 /// No wall clock comes there.
@@ -179,9 +178,8 @@ fn loaded(instance: &Instance, loaded: io::Result<()>) -> SaveOutcome {
 fn end(instance: &Instance, host: &dyn Host, request: ShutdownRequest) {
     let is_unwritten = || instance.persistence.rewrites.figures().initial && !instance.persistence.is_loading();
     // A script that has written and does not end holds the first base up until the worker asks for the end.
-    let until_ns = clock::monotonic_ns() + FIRST_BASE_NS;
-    while is_unwritten() && !request.force && clock::monotonic_ns() < until_ns {
-        thread::sleep(FIRST_BASE_REST);
+    if is_unwritten() && !request.force {
+        instance.persistence.rewrites.await_first(FIRST_BASE);
     }
     if is_unwritten() {
         if !request.force {
