@@ -30,7 +30,6 @@ pub(crate) struct Spares {
 #[derive(Debug)]
 struct Shared {
     directory: PathBuf,
-    bytes: u64,
     state: Mutex<State>,
     changed: Condvar,
     /// Called when one is ready, or cannot be made.
@@ -48,6 +47,8 @@ impl std::fmt::Debug for Tell {
 
 #[derive(Debug, Default)]
 struct State {
+    /// Of each, those that are ready.
+    bytes: u64,
     ready: Vec<PathBuf>,
     /// As many are made, and one while the log waits for it.
     wanted: usize,
@@ -63,7 +64,7 @@ struct State {
 impl Spares {
     /// Starts with what an earlier run has left, and makes none before it is waited for or [wanted](Self::want).
     pub(crate) fn start(directory: &Path, (bytes, writes_zeroes): (u64, bool), tell: Tell) -> Result<Self, Fault> {
-        let mut state = State { writes_zeroes, ..State::default() };
+        let mut state = State { bytes, writes_zeroes, ..State::default() };
         for name in files::names(directory).map_err(|error| Fault::io("list", directory, error))? {
             let Some(number) = name.strip_prefix(SPARE).and_then(|number| number.parse::<u64>().ok()) else { continue };
             state.next = state.next.max(number + 1);
@@ -76,16 +77,11 @@ impl Spares {
             }
         }
         let directory = directory.to_owned();
-        let shared = Arc::new(Shared { directory, bytes, state: Mutex::new(state), changed: Condvar::new(), tell });
+        let shared = Arc::new(Shared { directory, state: Mutex::new(state), changed: Condvar::new(), tell });
         let own = Arc::clone(&shared);
         let thread = thread::spawn("log-spare", move || own.run())
             .map_err(|error| Fault::io("start a thread for", &shared.directory, error))?;
         Ok(Self { shared, wanted: 0, thread: Some(thread) })
-    }
-
-    /// Bytes of each.
-    pub(crate) fn bytes(&self) -> u64 {
-        self.shared.bytes
     }
 
     /// Has at least this many kept ready from now on, at most [`READY`].
@@ -103,14 +99,25 @@ impl Spares {
         self.shared.state().writes_zeroes = written;
     }
 
-    /// Waits for one, unless it cannot be made.
-    pub(crate) fn wait(&self) -> Result<PathBuf, Fault> {
+    /// The size of those that the log gets from now on. Those that are ready are made anew.
+    pub(crate) fn set_bytes(&self, bytes: u64) {
+        let mut state = self.shared.state();
+        if state.bytes != bytes {
+            (state.bytes, state.failure) = (bytes, None);
+            // What cannot be removed goes with the next start.
+            state.ready.drain(..).for_each(|path| _ = files::remove(&path));
+            self.shared.changed.notify_all();
+        }
+    }
+
+    /// Waits for one and says its bytes, unless it cannot be made.
+    pub(crate) fn wait(&self) -> Result<(PathBuf, u64), Fault> {
         let mut state = self.shared.state();
         loop {
             if let Some(spare) = state.ready.pop() {
                 state.waits = false;
                 self.shared.changed.notify_all();
-                return Ok(spare);
+                return Ok((spare, state.bytes));
             }
             state.waits = true;
             self.shared.changed.notify_all();
@@ -131,7 +138,7 @@ impl Spares {
     /// A file of the log that is not needed any more.
     pub(crate) fn recycle(&self, path: &Path) -> Result<(), Fault> {
         let mut state = self.shared.state();
-        let is_wanted = state.ready.len() < READY && length(path)? == self.shared.bytes;
+        let is_wanted = state.ready.len() < READY && length(path)? == state.bytes;
         if !is_wanted {
             return files::remove(path).map_err(|error| Fault::io("remove", path, error));
         }
@@ -166,7 +173,7 @@ impl Shared {
 
     fn run(&self) {
         loop {
-            let (spare, writes_zeroes) = {
+            let (spare, bytes, writes_zeroes) = {
                 let mut state = self.state();
                 while !state.stops && state.ready.len() >= state.wanted.max(usize::from(state.waits)) {
                     state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
@@ -174,11 +181,13 @@ impl Shared {
                 if state.stops {
                     return;
                 }
-                (state.name(&self.directory), state.writes_zeroes)
+                (state.name(&self.directory), state.bytes, state.writes_zeroes)
             };
-            let made = self.make(&spare, writes_zeroes);
+            let made = self.make(&spare, bytes, writes_zeroes);
             let mut state = self.state();
             match made {
+                // Another size was asked for meanwhile.
+                _ if state.bytes != bytes => _ = files::remove(&spare),
                 Ok(()) => {
                     state.ready.push(spare);
                     state.failure = None;
@@ -196,11 +205,11 @@ impl Shared {
         }
     }
 
-    fn make(&self, spare: &Path, writes_zeroes: bool) -> Result<(), Fault> {
+    fn make(&self, spare: &Path, bytes: u64, writes_zeroes: bool) -> Result<(), Fault> {
         let mut name = spare.as_os_str().to_owned();
         name.push(UNFINISHED);
         let unfinished = PathBuf::from(name);
-        let made = fill(&unfinished, self.bytes, writes_zeroes)
+        let made = fill(&unfinished, bytes, writes_zeroes)
             .and_then(|()| files::rename(&unfinished, spare).map_err(|error| Fault::io("rename", &unfinished, error)));
         if made.is_err() {
             // What it takes may be what the rest of the server lacks.

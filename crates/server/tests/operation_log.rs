@@ -251,3 +251,29 @@ fn commitaof_makes_durable_what_was_written_in_every_mode() {
         }
     }
 }
+
+/// The files of the log have the size that is set when they are begun.
+#[test]
+fn files_of_the_log_have_the_size_that_is_set() {
+    let mut server = start(&["--log-segment-size", "4mb"]);
+    let sizes = |server: &Server| {
+        let directory = server.directory().join("appendonlydir");
+        let files = std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap());
+        let logs = files.filter(|entry| entry.file_name().to_string_lossy().starts_with("log-"));
+        logs.map(|entry| entry.metadata().unwrap().len()).collect::<Vec<_>>()
+    };
+    let mut client = server.client();
+    assert_eq!(sizes(&server), [4 << 20]);
+    assert!(client.line("CONFIG SET log-segment-size 3mb").is_error() && client.line("CONFIG SET log-segment-size 2gb").is_error());
+    assert_eq!(client.line("CONFIG SET log-segment-size 5mb"), Value::ok());
+    let value = "v".repeat(100_000);
+    for key in 0..100 {
+        assert_eq!(client.call(&["SET", &format!("key:{key}"), &value]).unwrap(), Value::ok());
+        assert_eq!(client.line("COMMITAOF"), Value::Simple(b"AOF file committed".to_vec()));
+    }
+    let sizes = sizes(&server);
+    assert!(sizes.contains(&(4 << 20)) && sizes.contains(&(6 << 20)), "whole pages of 2 MiB: {sizes:?}");
+    server.kill();
+    server.start_again();
+    assert_eq!(server.client().line("DBSIZE"), Value::Integer(100));
+}

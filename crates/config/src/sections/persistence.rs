@@ -48,6 +48,9 @@ section! {
         "Where writes lie that are on their way to the log: a directory of a file system in memory, which outlives the process. \
          auto is /dev/shm, and none in a container; with none, replies wait until the log's file has what they acknowledge."
         => ring_directory: String;
+    "log-segment-size": (Kind::Memory(4 << 20, 1 << 30)) = "64mb" [own]
+        "Bytes of a file of the log of writes; a multiple of 2mb. Files that are begun later have another size that is set. Up to \
+         two are ready before they are written, so that a full disk keeps room for what was begun." => log_segment_bytes: u64;
     "aof-format": (Kind::Choice(AofFormat::NAMES)) = "native" [own]
         "redis has BGREWRITEAOF also write an append-only file that Redis and Valkey start from, beside the log: a snapshot and \
          its manifest. With appendonly no it always writes that, and nothing else." => aof_format: AofFormat;

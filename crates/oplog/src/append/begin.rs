@@ -172,9 +172,9 @@ impl Appender {
 
 /// Makes the file of a new last segment, and an entry for it.
 pub(super) fn new_segment(directory: &Directory, manifest: &mut Manifest, spares: &Spares, place: Place) -> Result<Segment, Fault> {
-    let spare = spares.wait()?;
+    let (spare, bytes) = spares.wait()?;
     let number = manifest.last_segment + 1;
-    let entry = SegmentEntry { number, run: manifest.run, lsn: place.lsn, sum: place.sum, bytes: spares.bytes() };
+    let entry = SegmentEntry { number, run: manifest.run, lsn: place.lsn, sum: place.sum, bytes };
     let path = segment_path(directory.path(), number);
     files::rename(&spare, &path).map_err(|error| Fault::io("rename", &spare, error))?;
     manifest.last_segment = number;

@@ -94,6 +94,15 @@ impl Appender {
         self.segment.entry.bytes
     }
 
+    /// The size of the segments that are begun from now on.
+    pub fn set_segment_bytes(&mut self, bytes: u64) {
+        debug_assert_eq!(self.end, self.group_end, "between two groups");
+        self.spares.set_bytes(bytes);
+        if self.part.len() != part_bytes_max(bytes) {
+            self.part = Buffer::new(part_bytes_max(bytes));
+        }
+    }
+
     /// Says whether each group is synced by itself from now on, for which segments are prepared.
     pub fn write_zeroes(&self, written: bool) {
         self.spares.write_zeroes(written);
@@ -107,7 +116,7 @@ impl Appender {
 
     /// Whether the disk has no room for a further segment, and there is less than `bytes` left.
     #[must_use]
-    pub fn is_short_of(&self, bytes: u64) -> bool {
+    pub(crate) fn is_short_of(&self, bytes: u64) -> bool {
         self.segment.room() < bytes && self.spares.is_out()
     }
 
@@ -208,7 +217,7 @@ impl Appender {
 
     /// Whether nothing more can be named: it is not known which files the manifest on the disk names.
     #[must_use]
-    pub fn is_unnamed(&self) -> bool {
+    pub(crate) fn is_unnamed(&self) -> bool {
         self.directory.is_broken()
     }
 

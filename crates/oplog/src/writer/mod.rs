@@ -125,6 +125,12 @@ impl LogWriter {
         self.order(|reply| Order::NameBase(base, reply))
     }
 
+    /// The size of the segments that are begun from now on.
+    pub fn set_segment_bytes(&self, bytes: u64) {
+        self.orders.push(Order::Resize(bytes));
+        self.progress.wake();
+    }
+
     /// Tries to go on after a failure.
     ///
     /// # Errors

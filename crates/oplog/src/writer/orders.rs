@@ -16,6 +16,7 @@ pub(super) enum Order {
     Rotate(Reply),
     NameBase(BaseEntry, Reply),
     Resume(Reply),
+    Resize(u64),
     End(Reply),
     Stop,
 }

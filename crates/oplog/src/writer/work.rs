@@ -338,6 +338,7 @@ impl Work {
                 let recovered = if self.progress.state() == LogState::Broken { self.recover() } else { Ok(()) };
                 answer(reply, recovered.and_then(|()| self.here()));
             }
+            Order::Resize(bytes) => self.log.iter_mut().for_each(|log| log.set_segment_bytes(bytes)),
             Order::End(reply) => {
                 let cut = if self.progress.state() == LogState::Broken { Err(Fault::Stopped) } else { self.cut() };
                 let ended = cut.and_then(|cut| {

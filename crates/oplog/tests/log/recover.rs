@@ -167,3 +167,25 @@ fn an_empty_log_takes_one_segment_and_one_that_is_filled_has_further_ones_ready(
         assert_eq!(log.manifest().segments.len(), 1);
     }
 }
+
+/// Segments that are begun behind a change of their size have the new one, also when it is smaller than what a part was before.
+#[test]
+fn segments_may_have_another_size_from_the_next_one_on() {
+    let folder = Folder::new("resized");
+    let mut log = folder.begin();
+    let mut all = Vec::new();
+    for (round, bytes) in [SEGMENT_BYTES, 4 * SEGMENT_BYTES, SEGMENT_BYTES / 4, SEGMENT_BYTES].into_iter().enumerate() {
+        log.set_segment_bytes(bytes);
+        for group in 1..=40 {
+            all.extend(append(&mut log, round as u64 * 40 + group, &[10_000], group % 3 == 0));
+        }
+        let last = log.manifest().segments.last().unwrap();
+        assert_eq!(last.bytes, bytes, "round {round}");
+        assert_eq!(std::fs::metadata(folder.last_segment()).unwrap().len(), bytes);
+    }
+    log.sync().unwrap();
+    drop(log);
+    assert_eq!(folder.read().unwrap().0, all);
+    drop(folder.begin());
+    assert_eq!(folder.read().unwrap().0, all);
+}

@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 use almandine_config::Settings;
 use almandine_config::choices::LogSync;
 use almandine_io::files;
+use almandine_io::memory::HUGE_PAGE_BYTES;
+use almandine_oplog::append::LogOptions;
 use almandine_oplog::directory::Directory;
 use almandine_oplog::manifest::Manifest;
 use almandine_oplog::writer::SyncMode;
@@ -32,6 +34,9 @@ impl Found {
     }
 }
 
+/// What `log-segment-size` is a multiple of.
+const PAGE_BYTES: u64 = 2 << 20;
+
 /// When the log is made durable.
 pub(crate) fn mode(settings: &Settings) -> SyncMode {
     match settings.persistence.log_sync {
@@ -39,6 +44,16 @@ pub(crate) fn mode(settings: &Settings) -> SyncMode {
         LogSync::Always => SyncMode::Always,
         LogSync::Never => SyncMode::Never,
     }
+}
+
+/// How the log's files are written.
+pub(super) fn log_options(settings: &Settings) -> LogOptions {
+    LogOptions { segment_bytes: segment_bytes(settings), writes_zeroes: mode(settings) == SyncMode::Always }
+}
+
+/// The size of the log's files: whole pages, which are small in simulations.
+pub(super) fn segment_bytes(settings: &Settings) -> u64 {
+    settings.persistence.log_segment_bytes.div_ceil(PAGE_BYTES) * HUGE_PAGE_BYTES as u64
 }
 
 /// Takes the directory of the log, below the node's, and looks what is there.

@@ -9,17 +9,17 @@ use almandine_instance::Instance;
 use almandine_io::{clock, mapping};
 use almandine_keyspace::{Accessor, EvictionOrder, EvictionPolicy};
 use almandine_oplog::RingOptions;
-use almandine_oplog::append::{Appender, LogOptions};
+use almandine_oplog::append::Appender;
 use almandine_oplog::fault::Fault;
 use almandine_oplog::manifest::{Manifest, RingsEntry};
 use almandine_oplog::read::{LogEnd, read};
 use almandine_oplog::remains::Remains;
-use almandine_oplog::writer::{LogProgress, SyncMode};
+use almandine_oplog::writer::LogProgress;
 use almandine_recovery::redo::{LogLanes, Redo, RedoFault};
 use almandine_recovery::save::SaveProgress;
 use almandine_script::RestorePolicy;
 
-use super::found::{Found, mode};
+use super::found::{Found, log_options};
 use super::running::{RunningLog, Written};
 use super::{base, rings};
 use crate::redis_files;
@@ -166,7 +166,7 @@ fn begin_run(
     let progress = Arc::new(LogProgress::default());
     let awake = Arc::clone(&progress);
     let tell = Box::new(move || awake.wake());
-    let options = LogOptions { writes_zeroes: mode(settings) == SyncMode::Always, ..LogOptions::default() };
+    let options = log_options(settings);
     let mut log = Appender::begin(directory, manifest, end, &options, &remains.left, tell).map_err(io::Error::other)?;
     // What they held is durable in the log. In this order: rings that are named and missing refuse a start.
     log.name_rings(None).map_err(io::Error::other)?;

@@ -9,21 +9,20 @@ use std::time::Duration;
 
 use almandine_config::{SetError, Settings};
 use almandine_instance::Instance;
-use almandine_io::{clock, entropy, files, mapping, thread};
-use almandine_oplog::append::{Appender, LogOptions};
+use almandine_io::{entropy, files, mapping};
+use almandine_oplog::append::Appender;
 use almandine_oplog::directory::{Directory, read_manifest};
 use almandine_oplog::manifest::{Manifest, RingsEntry};
-use almandine_oplog::writer::SyncMode;
 use almandine_oplog::{RingOptions, RingSource, Rings};
 
+use super::found::{log_options, segment_bytes};
 use super::recover::session;
 use super::running::{LogSlot, RunningLog, Written};
 use super::{check, mode, rings};
 use crate::redis_files;
 
-/// How long a rewriting that is given up may take to end, and between two looks at it.
-const GIVE_UP_NS: u64 = 5_000_000_000;
-const GIVE_UP_REST: Duration = Duration::from_millis(5);
+/// How long a rewriting that is given up may take to end.
+const GIVE_UP: Duration = Duration::from_secs(5);
 
 /// Makes effective what the settings say of the log.
 ///
@@ -37,7 +36,8 @@ pub(crate) fn follow(instance: &Arc<Instance>, log: &LogSlot, settings: &Setting
             on(instance, log, settings, directory).map_err(failed)?;
         }
         (false, Some(running)) => off(instance, log, &running),
-        _ => {}
+        (true, Some(running)) => running.writer.set_segment_bytes(segment_bytes(settings)),
+        (false, None) | (true, None) => {}
     }
     persistence.log.set_mode(mode(settings));
     persistence.rewrites.wake();
@@ -67,7 +67,7 @@ fn on(instance: &Arc<Instance>, log: &LogSlot, settings: &Settings, directory: &
     let awake = Arc::clone(&progress);
     let tell = Box::new(move || awake.wake());
     let mut accessor = session(instance)?;
-    let options = LogOptions { writes_zeroes: mode(settings) == SyncMode::Always, ..LogOptions::default() };
+    let options = log_options(settings);
     let mut appender = Appender::begin_unnamed(directory, manifest, &options, tell).map_err(io::Error::other)?;
     let (source, rings) = match made {
         Some(rings) => (rings.source(), rings),
@@ -100,11 +100,7 @@ fn give_up_redis_file(instance: &Instance) {
     tracing::info!(
         "AOF was enabled but there is already an AOF rewriting in background: the append-only file of Redis is given up"
     );
-    let until_ns = clock::monotonic_ns() + GIVE_UP_NS;
-    while rewrites.is_running() && clock::monotonic_ns() < until_ns {
-        rewrites.cancel();
-        thread::sleep(GIVE_UP_REST);
-    }
+    rewrites.give_up(GIVE_UP);
 }
 
 /// Makes the rings of this process.
