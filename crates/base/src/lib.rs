@@ -1,5 +1,5 @@
 //! Shared nouns of every layer: limits, output buffers, shared bytes, classes of events, what the store knows of a collection,
-//! steps, points, mutants.
+//! steps, points, mutants, words of a line.
 //!
 //! **Is**: the few types that several layers must agree on, and the fixed limits that several crates hold to. A limit of one
 //! mechanism stands beside it.
@@ -16,5 +16,6 @@ pub mod object;
 pub mod output;
 pub mod points;
 pub mod steps;
+pub mod words;
 
 pub use output::Output;

@@ -31,4 +31,3 @@ pub mod sorted_set;
 pub mod stream;
 pub mod string;
 pub mod tree;
-pub mod words;

@@ -1,6 +1,6 @@
 //! The first line of a script: `#!lua name=library flags=no-writes,allow-oom`.
 
-use almandine_datatypes::words::words;
+use almandine_base::words;
 
 use crate::ScriptError;
 use crate::flags::ScriptFlags;
@@ -11,7 +11,7 @@ pub(crate) fn of_script(body: &[u8]) -> Result<(ScriptFlags, &[u8]), ScriptError
         return Ok((ScriptFlags::COMPATIBLE, body));
     }
     let end = body.iter().position(|byte| *byte == b'\n').ok_or_else(|| ScriptError::new("ERR Invalid script shebang"))?;
-    let words = words(&body[..end]).ok_or_else(|| ScriptError::new("ERR Invalid engine in script shebang"))?;
+    let words = words::split(&body[..end]).ok_or_else(|| ScriptError::new("ERR Invalid engine in script shebang"))?;
     let Some((engine, options)) = words.split_first() else {
         return Err(ScriptError::new("ERR Invalid engine in script shebang"));
     };
@@ -39,7 +39,7 @@ pub(crate) fn of_library(code: &[u8]) -> Result<(Vec<u8>, &[u8]), ScriptError> {
     }
     let invalid = || ScriptError::new("ERR Invalid library metadata");
     let end = code.iter().position(|byte| *byte == b'\n').ok_or_else(invalid)?;
-    let words = words(&code[..end]).ok_or_else(invalid)?;
+    let words = words::split(&code[..end]).ok_or_else(invalid)?;
     let (engine, options) = words.split_first().ok_or_else(invalid)?;
     let mut name = None;
     for option in options {

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use almandine_base::words;
+
 /// The longest line of a manifest, with its end.
 const LINE_BYTES_MAX: usize = 1024;
 
@@ -144,7 +146,7 @@ impl AofManifest {
 
 /// A line without its end. What has a name that is not known is passed over.
 fn parse(line: &[u8]) -> Result<AofFile, ManifestFault> {
-    let words = words(line).ok_or(ManifestFault::Format)?;
+    let words = words::split(line).ok_or(ManifestFault::Format)?;
     if words.len() < 6 || !words.len().is_multiple_of(2) {
         return Err(ManifestFault::Format);
     }
@@ -172,79 +174,12 @@ fn parse(line: &[u8]) -> Result<AofFile, ManifestFault> {
     }
 }
 
-/// The words of a line; words with blanks or bytes that are no text are quoted. None: a quote does not end.
-fn words(line: &[u8]) -> Option<Vec<Vec<u8>>> {
-    let (mut words, mut rest) = (Vec::new(), line.trim_ascii_start());
-    while let Some(&first) = rest.first() {
-        let word;
-        (word, rest) = match first {
-            b'"' | b'\'' => quoted(&rest[1..], first)?,
-            _ => {
-                let end = rest.iter().position(u8::is_ascii_whitespace).unwrap_or(rest.len());
-                (rest[..end].to_vec(), &rest[end..])
-            }
-        };
-        words.push(word);
-        if rest.first().is_some_and(|byte| !byte.is_ascii_whitespace()) {
-            return None;
-        }
-        rest = rest.trim_ascii_start();
-    }
-    Some(words)
-}
-
-/// A word up to its closing quote, and what is behind that.
-fn quoted(mut rest: &[u8], quote: u8) -> Option<(Vec<u8>, &[u8])> {
-    let mut word = Vec::new();
-    loop {
-        match *rest {
-            [byte, ref behind @ ..] if byte == quote => return Some((word, behind)),
-            [b'\\', b'\'', ref behind @ ..] if quote == b'\'' => {
-                word.push(b'\'');
-                rest = behind;
-            }
-            [b'\\', b'x', high, low, ref behind @ ..] if quote == b'"' && high.is_ascii_hexdigit() && low.is_ascii_hexdigit() => {
-                let digit = |digit: u8| char::from(digit).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
-                word.push(digit(high)? << 4 | digit(low)?);
-                rest = behind;
-            }
-            [b'\\', escaped, ref behind @ ..] if quote == b'"' => {
-                word.push(match escaped {
-                    b'n' => b'\n',
-                    b'r' => b'\r',
-                    b't' => b'\t',
-                    b'b' => 8,
-                    b'a' => 7,
-                    other => other,
-                });
-                rest = behind;
-            }
-            [byte, ref behind @ ..] => {
-                word.push(byte);
-                rest = behind;
-            }
-            [] => return None,
-        }
-    }
-}
-
 /// Writes a word so that it is one word.
 fn quote(word: &[u8], out: &mut Vec<u8>) {
     if word.iter().all(|byte| byte.is_ascii_graphic() && !b"\"'\\".contains(byte)) {
         return out.extend_from_slice(word);
     }
-    out.push(b'"');
-    for byte in word {
-        match byte {
-            b'"' | b'\\' => out.extend([b'\\', *byte]),
-            b' '..=b'~' => out.push(*byte),
-            b'\n' => out.extend_from_slice(b"\\n"),
-            b'\r' => out.extend_from_slice(b"\\r"),
-            b'\t' => out.extend_from_slice(b"\\t"),
-            other => out.extend_from_slice(format!("\\x{other:02x}").as_bytes()),
-        }
-    }
-    out.push(b'"');
+    words::quote(word, out);
 }
 
 #[cfg(test)]

@@ -1,11 +1,11 @@
 //! The shape of a library of functions. Its code is not run here: what a file has is kept as text.
 
-use almandine_datatypes::words::words;
+use almandine_base::words;
 
 /// The name that the first line of a library gives it: `#!<engine> name=<name>`. None when it is no such line.
 #[must_use]
 pub fn library_name(code: &[u8]) -> Option<Vec<u8>> {
-    let words = words(code.strip_prefix(b"#!")?.split(|byte| *byte == b'\n').next()?)?;
+    let words = words::split(code.strip_prefix(b"#!")?.split(|byte| *byte == b'\n').next()?)?;
     let [engine, name] = &words[..] else { return None };
     let name = name.strip_prefix(b"name=")?;
     let is_name = |word: &[u8]| !word.is_empty() && word.iter().all(|byte| byte.is_ascii_alphanumeric() || *byte == b'_');

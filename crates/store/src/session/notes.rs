@@ -208,17 +208,24 @@ impl Shared {
         made: bool,
     ) {
         let view = View::latched(record, header);
-        debug_assert!(bytes.is_none() || view.bytes() == bytes, "INV-EFFECT-1: the effect has the value of the record");
-        let bytes = bytes.or_else(|| view.bytes()).unwrap_or_default();
+        let set = self.set_of(key, &view, bytes, made);
         let unit = &mut local.notes.unit;
         unit.note(key.hash);
         let Some(rings) = self.consumers.log() else { return };
-        let (log, contents) = (LogOf { rings, thread: local.thread }, self.consumers.generation(key.namespace));
-        let (kind, edited) = (view.kind() as u8, view.is_edited());
+        let log = LogOf { rings, thread: local.thread };
         let is_plain = !header.has(Header::EXPIRY | Header::ETAG);
-        if !(is_plain && unit.append_plain(log, PlainSet { contents, key: key.bytes, kind, edited, made, value: bytes })) {
-            log_value(unit, log, contents, key.bytes, (&view, bytes, made));
+        if !(is_plain && unit.append_plain(log, set)) {
+            log_value(unit, log, &set, &view);
         }
+    }
+
+    /// That a key has a value which lies in its record, as an entry of the log, but for expiry and entity tag.
+    #[inline(always)]
+    fn set_of<'e>(&self, key: &Key<'e>, view: &'e View<'_>, bytes: Option<&'e [u8]>, made: bool) -> PlainSet<'e> {
+        debug_assert!(bytes.is_none() || view.bytes() == bytes, "INV-EFFECT-1: the effect has the value of the record");
+        let value = bytes.or_else(|| view.bytes()).unwrap_or_default();
+        let contents = self.consumers.generation(key.namespace);
+        PlainSet { contents, key: key.bytes, kind: view.kind() as u8, edited: view.is_edited(), made, value }
     }
 
     /// Logs a unit of work that is nothing but that a key has a value which lies in its record: what nearly all writes are. It is
@@ -242,11 +249,7 @@ impl Shared {
         }
         let Some(rings) = self.consumers.log() else { return false };
         let view = View::latched(record, header);
-        debug_assert!(bytes.is_none() || view.bytes() == bytes, "INV-EFFECT-1: the effect has the value of the record");
-        let value = bytes.or_else(|| view.bytes()).unwrap_or_default();
-        let contents = self.consumers.generation(key.namespace);
-        let (kind, edited) = (view.kind() as u8, view.is_edited());
-        let set = PlainSet { contents, key: key.bytes, kind, edited, made, value };
+        let set = self.set_of(key, &view, bytes, made);
         let log = LogOf { rings, thread: local.thread };
         local.notes.unit.publish_plain(log, &set, |after| self.consumers.number_of_one(key.hash, after))
     }
@@ -372,9 +375,10 @@ impl Shared {
 /// Appends that a key has a value, with all that may go with it.
 #[cold]
 #[inline(never)]
-fn log_value(unit: &mut OpenUnit, log: LogOf<'_>, contents: u64, key: &[u8], (view, bytes, made): (&View<'_>, &[u8], bool)) {
-    let attributes = Attributes { expiry_ms: view.expiry_ms(), etag: view.etag(), edited: view.is_edited() };
-    let operation = Operation::Set { kind: view.kind() as u8, value: LogValue::Bytes(bytes), attributes, made };
+fn log_value(unit: &mut OpenUnit, log: LogOf<'_>, set: &PlainSet<'_>, view: &View<'_>) {
+    let PlainSet { contents, key, kind, edited, made, value } = *set;
+    let attributes = Attributes { expiry_ms: view.expiry_ms(), etag: view.etag(), edited };
+    let operation = Operation::Set { kind, value: LogValue::Bytes(value), attributes, made };
     unit.append_entry(log, &LogEntry { contents, key, operation });
 }
 
