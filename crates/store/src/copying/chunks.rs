@@ -80,6 +80,7 @@ impl Chunks {
         let begin = state.touched.max((state.made as usize * CHUNK_BYTES).next_multiple_of(HUGE_PAGE_BYTES));
         let is_wanted = state.made > 0 && state.ahead() < AHEAD_BYTES && begin + HUGE_PAGE_BYTES <= self.memory.bytes();
         drop(state);
+        debug_assert!(begin.is_multiple_of(HUGE_PAGE_BYTES), "INV-COPY-1: a huge page is touched whole");
         if is_wanted {
             // Takes up to milliseconds, in which sessions take chunks.
             self.memory.prefault(begin, HUGE_PAGE_BYTES);

@@ -223,6 +223,7 @@ impl Shared {
     #[inline(always)]
     fn set_of<'e>(&self, key: &Key<'e>, view: &'e View<'_>, bytes: Option<&'e [u8]>, made: bool) -> PlainSet<'e> {
         debug_assert!(bytes.is_none() || view.bytes() == bytes, "INV-EFFECT-1: the effect has the value of the record");
+        debug_assert!(view.shared().is_none(), "INV-EFFECT-1: what lies in a record is logged as it lies there");
         let value = bytes.or_else(|| view.bytes()).unwrap_or_default();
         let contents = self.consumers.generation(key.namespace);
         PlainSet { contents, key: key.bytes, kind: view.kind() as u8, edited: view.is_edited(), made, value }

@@ -19,7 +19,8 @@ pub enum Policy {
         steps: u64,
     },
     /// At random, but the thread of this name runs only when no other can, when another one has run for long without a wait, or
-    /// when it could have run for [`STARVED_NS`].
+    /// when it could have run for [`STARVED_NS`], all such times together: where others look for what it does and never wait, it
+    /// would come to nothing by a step for each.
     Starve(String),
     /// At random, and at as many points as `stalls` says, among the first `steps`, the thread that comes there is taken from its
     /// processor: at so few that the others have dense work meanwhile.
@@ -31,7 +32,7 @@ pub enum Policy {
     },
 }
 
-/// The longest time for which a thread is starved.
+/// The longest time for which a thread is starved, all times together.
 pub const STARVED_NS: u64 = 10_000_000_000;
 
 /// The longest time for which threads of higher priorities keep one from running: theirs may look for work again and again.

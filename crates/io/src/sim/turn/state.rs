@@ -52,6 +52,8 @@ pub(super) struct Holder {
     pub(super) gives_way: Option<usize>,
     /// It has run for long enough: no thread is starved for it.
     is_overdue: bool,
+    /// For how long the thread that the policy starves could have had the baton and did not get it.
+    starved_ns: u64,
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -268,7 +270,7 @@ impl State {
             && !is_overdue
             && candidates.iter().any(|&thread| self.threads[thread].name != *name)
         {
-            let (threads, now_ns) = (&self.threads, self.now_ns);
+            let (threads, now_ns) = (&self.threads, self.now_ns + self.holder.starved_ns);
             candidates.retain(|&thread| threads[thread].name != *name || now_ns - threads[thread].runnable_ns > STARVED_NS);
         }
         let next = match self.schedule.policy {
@@ -289,6 +291,10 @@ impl State {
         };
         self.candidates = candidates;
         if let Some(next) = next {
+            let could_run_ns = self.now_ns - self.threads[next].runnable_ns;
+            if Some(next) != own && matches!(&self.schedule.policy, Policy::Starve(name) if *name == self.threads[next].name) {
+                self.holder.starved_ns += could_run_ns;
+            }
             self.threads[next].runnable_ns = self.now_ns;
             if Some(next) != own || gives_way.is_some() {
                 self.holder.since_ns = self.now_ns;

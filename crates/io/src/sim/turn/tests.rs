@@ -158,6 +158,31 @@ fn a_starved_thread_runs_when_it_must() {
     assert!(run(Policy::Starve("victim".to_owned())) >= 20_000_000);
 }
 
+/// Two threads that look for what a third one does by many steps, and never wait, hold it up once and not for each step.
+#[test]
+fn a_thread_is_starved_no_longer_than_once() {
+    let schedule = Schedule { policy: Policy::Starve("steps".to_owned()), ..Schedule::default() };
+    let ((), result, turn) = simulate(Choices::from_seed(1), schedule, |turn| {
+        let done = Arc::new(AtomicU64::new(0));
+        for name in ["one looks", "the other looks"] {
+            let done = Arc::clone(&done);
+            turn.spawn(name, 0, move || {
+                while done.load(Ordering::Relaxed) < 3 {
+                    point(Point::Yield);
+                }
+            });
+        }
+        turn.spawn("steps", 0, move || {
+            (0..3).for_each(|_| {
+                point(Point::Yield);
+                done.fetch_add(1, Ordering::Relaxed);
+            });
+        });
+    });
+    result.unwrap();
+    assert!((STARVED_NS..STARVED_NS + 1_000_000_000).contains(&turn.now_ns()), "{}", turn.now_ns());
+}
+
 /// A thread that looks for what another one does, and never waits, holds nothing up under any policy.
 #[test]
 fn a_thread_that_does_not_wait_gives_way_in_the_end() {
