@@ -86,17 +86,26 @@ pub fn sleep(time: Duration) {
     thread::sleep(time);
 }
 
-/// Ranks the calling thread behind the workers: on a busy processor it gets about two thirds of their share.
+/// How far a thread stands behind the workers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rank {
+    /// What keeps the store in order: on a busy processor it gets about two thirds of a worker's share.
+    Background = 2,
+    /// What copies the data: a third. A worker that wakes up meanwhile has the processor at once.
+    Copies = 5,
+}
+
+/// Ranks the calling thread behind the workers.
 ///
 /// # Errors
 /// When the system does not allow it.
-pub fn rank_behind_workers() -> io::Result<()> {
+pub fn rank_behind_workers(rank: Rank) -> io::Result<()> {
     #[cfg(feature = "sim")]
     if sim::place() != Place::Outside {
         return Ok(());
     }
     let own = rustix::process::getpriority_process(None)?;
-    rustix::process::setpriority_process(None, own + 2).map_err(io::Error::from)
+    rustix::process::setpriority_process(None, own + rank as i32).map_err(io::Error::from)
 }
 
 /// Pins the calling thread to one processor.

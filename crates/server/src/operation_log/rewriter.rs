@@ -56,6 +56,8 @@ pub(crate) fn start(instance: Arc<Instance>, log: Arc<LogSlot>, directory: NodeD
     instance.persistence.rewrites.install_waker(Arc::clone(&waker));
     let own = Arc::clone(&waker);
     let thread = thread::spawn("rewriter", move || {
+        // Where that is not allowed, it competes with the workers on equal terms.
+        let _ = thread::rank_behind_workers(thread::Rank::Copies);
         while !instance.shutdown.requested() {
             let persistence = &instance.persistence;
             let saves = persistence.saves.figures();

@@ -54,6 +54,8 @@ pub(crate) fn start(instance: Arc<Instance>, host: Arc<dyn Host>, load_log: Load
     instance.shutdown.install_waker(Arc::clone(&waker));
     let own = Arc::clone(&waker);
     let thread = thread::spawn("saver", move || {
+        // Where that is not allowed, it competes with the workers on equal terms.
+        let _ = thread::rank_behind_workers(thread::Rank::Copies);
         while !instance.shutdown.requested() {
             if let Some(request) = instance.shutdown.pending() {
                 end(&instance, &*host, request);

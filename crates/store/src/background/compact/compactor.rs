@@ -55,7 +55,7 @@ impl Compactor {
     /// Runs until the store is dropped.
     pub(crate) fn run(mut self) {
         // Not being allowed to only means that it competes with the workers on equal terms.
-        let _ = thread::rank_behind_workers();
+        let _ = thread::rank_behind_workers(thread::Rank::Background);
         let mut idle = Idle::default();
         while !self.store.background.stop.load(Ordering::Acquire) {
             if self.step(clock::unix_ms()) {
