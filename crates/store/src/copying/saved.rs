@@ -7,7 +7,6 @@
 use super::chunks::{CHUNK_BYTES, Chunk, Chunks};
 use super::marks::Marks;
 use super::records::{Beside, Records, encode, encode_absent};
-use crate::index::prefetch;
 use crate::record::heap::SharedValue;
 use crate::record::key::Key;
 use crate::record::{Header, Record};
@@ -22,9 +21,6 @@ use std::sync::{OnceLock, PoisonError};
 /// Parts: few enough that the ends of a thread's are in the cache, and enough that the walk takes memory back soon.
 const PARTS: usize = 1 << PART_BITS;
 const PART_BITS: u32 = 8;
-/// Bytes of a line of the cache, and lines of a part that are asked for ahead.
-const LINE_BYTES: usize = 64;
-const LINES_AHEAD: usize = 4;
 
 /// What was saved.
 pub(super) struct Saved {
@@ -65,15 +61,6 @@ impl Part {
             }
             self.chunks.push(pool.take());
             self.filled = 0;
-        }
-    }
-
-    /// Asks the cache for the lines that what is put next is written to: it is put when as much was put to the other parts.
-    #[inline]
-    fn prefetch(&self, pool: &Chunks) {
-        let Some(chunk) = self.chunks.last() else { return };
-        for line in pool.bytes_of(chunk)[self.filled..].chunks(LINE_BYTES).skip(1).take(LINES_AHEAD) {
-            prefetch(line.as_ptr());
         }
     }
 }
@@ -151,7 +138,6 @@ impl Saved {
             }
             None => encode_absent(key.namespace, key.bytes, |bytes| part.put(&self.chunks, bytes)),
         }
-        part.prefetch(&self.chunks);
         part.chunks.len() != chunks || part.held != held
     }
 
