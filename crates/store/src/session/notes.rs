@@ -95,9 +95,20 @@ impl Shared {
     /// Counts a change that the session was asked for, and tells the consumers. The key's bucket is latched exclusively.
     #[inline]
     pub(crate) fn note_change(&self, local: &mut ThreadState, key: &Key<'_>, act: Act<'_>) {
+        let wanted = self.count_change(local);
+        self.tell_counted(local, wanted, key, act);
+    }
+
+    /// Counts a change. Says which consumers want it; a copy wants what was there before.
+    #[inline(always)]
+    fn count_change(&self, local: &ThreadState) -> u32 {
         debug_assert!(local.participant.is_inside(), "INV-CHANGE-1: a change belongs to a batch, which tells it at its end");
         add(&self.thread(local).changes, 1);
-        let wanted = self.consumers.wanted() & !COPY;
+        self.consumers.wanted() & !COPY
+    }
+
+    #[inline(always)]
+    fn tell_counted(&self, local: &mut ThreadState, wanted: u32, key: &Key<'_>, act: Act<'_>) {
         if wanted == LOG
             && let Some((record, header, bytes)) = act.small()
         {
@@ -110,13 +121,13 @@ impl Shared {
     /// As [`Shared::note_change`], of the last change of a verb, which has latched its key by itself: its unit may end here.
     #[inline]
     pub(crate) fn note_last_change(&self, local: &mut ThreadState, key: &Key<'_>, act: Act<'_>) {
-        if self.consumers.wanted() & !COPY == LOG
-            && let Some((record, header, bytes)) = act.small()
-            && self.log_unit(local, key, (record, header), bytes, matches!(act, Act::Make(..)))
-        {
-            add(&self.thread(local).changes, 1);
-        } else {
-            self.note_change(local, key, act);
+        let wanted = self.count_change(local);
+        let is_ended = wanted == LOG
+            && act.small().is_some_and(|(record, header, bytes)| {
+                self.log_unit(local, key, (record, header), bytes, matches!(act, Act::Make(..)))
+            });
+        if !is_ended {
+            self.tell_counted(local, wanted, key, act);
         }
     }
 
