@@ -91,7 +91,7 @@ pub fn sleep(time: Duration) {
 pub enum Rank {
     /// What keeps the store in order: on a busy processor it gets about two thirds of a worker's share.
     Background = 2,
-    /// What copies the data: a third. A worker that wakes up meanwhile has the processor at once.
+    /// What copies the data: a third, and nearly always the processor is given up at once when a worker wakes up.
     Copies = 5,
 }
 

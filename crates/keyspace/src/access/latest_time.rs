@@ -1,9 +1,10 @@
 //! The latest time of a worker's batch.
 //!
-//! Each worker reads the clock when its batch begins, so two batches at one moment have two times. Threads of the background enter
-//! the epoch with other times, and are none of these. A unit of work of several keys
+//! Each worker reads the clock when its batch begins, so two batches at one moment have two times. A unit of work of several keys
 //! that comes behind another one must not have an earlier time: a key that has expired for that one would be there for it, beside
 //! what that one has written. The clock itself is slow to read for each unit; this is a load.
+//!
+//! Threads of the background enter the epoch with times of their own, which do not count here.
 
 use crossbeam_utils::CachePadded;
 use std::sync::atomic::{AtomicI64, Ordering};
