@@ -23,6 +23,8 @@ pub enum Reason {
     Database,
     /// A user that a connection could not become.
     Authentication,
+    /// The same, by the certificate that it has shown.
+    Certificate,
 }
 
 impl Reason {
@@ -35,6 +37,7 @@ impl Reason {
             Self::Channel => "channel",
             Self::Database => "database",
             Self::Authentication => "auth",
+            Self::Certificate => "tls-cert",
         }
     }
 }

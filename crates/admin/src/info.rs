@@ -100,7 +100,7 @@ fn info(call: &mut AdminCall<'_>) -> Outcome {
                     let _ = write!(text, "{name}:{value}\r\n");
                 }
                 if section == Section::Server {
-                    write_listeners(&mut text, &readings.config.settings.network);
+                    write_listeners(&mut text, &readings.config.settings.network, readings.config.settings.tls.port);
                 }
             }
             Content::Nothing => {}
@@ -112,11 +112,13 @@ fn info(call: &mut AdminCall<'_>) -> Outcome {
 }
 
 /// A line for each kind of listener, as Redis has them since 7.2.
-fn write_listeners(text: &mut String, network: &Network) {
+fn write_listeners(text: &mut String, network: &Network, tls_port: u16) {
     let mut lines = Vec::new();
-    if network.port != 0 {
-        let addresses: String = network.bind.iter().map(|address| format!(",bind={address}")).collect();
-        lines.push(format!("name=tcp{addresses},port={}", network.port));
+    let addresses: String = network.bind.iter().map(|address| format!(",bind={address}")).collect();
+    for (name, port) in [("tcp", network.port), ("tls", tls_port)] {
+        if port != 0 {
+            lines.push(format!("name={name}{addresses},port={port}"));
+        }
     }
     if !network.unix_socket.is_empty() {
         lines.push(format!("name=unix,bind={}", network.unix_socket));

@@ -3,7 +3,7 @@
 use almandine_command_spec::{Arg, CommandSpec, Group};
 use almandine_handler::{AdminCall, Command, Handler, Outcome, errors, help};
 use almandine_instance::Histogram;
-use almandine_instance::latency::LatencyEvent;
+use almandine_instance::latency::{LatencyEvent, event};
 
 use crate::operators::FOR_OPERATORS;
 use crate::sparkline;
@@ -156,28 +156,50 @@ fn report(call: &AdminCall<'_>) -> String {
                 at least that long are then recorded."
             .to_owned();
     }
-    let events = call.context.instance.latency.events();
+    report_of(&call.context.instance.latency.events(), threshold_ms)
+}
+
+/// What helps against spikes of an event.
+const ADVICE: [(&str, &str); 6] = [
+    (event::COMMAND, "Look at SLOWLOG GET: which commands are slow, and are they O(N) over large values or the whole keyspace?"),
+    (
+        event::FAST_COMMAND,
+        "Commands that should be fast were slow together: look for swapping (used_memory_rss against the machine's memory), for \
+         other processes on the workers' cores, and for very large values.",
+    ),
+    (
+        event::LOG_SYNC,
+        "With appendfsync always replies wait for the disk: look for other writers on the disk of 'dir', and for disks whose cache \
+         does not outlive a power cut, where each sync takes as long as the medium. appendfsync everysec does not wait, and may \
+         lose a second in a power cut; a crash of the process loses nothing in either.",
+    ),
+    (
+        event::LOG_WRITE,
+        "Writes of the log take long. Clients wait for them only when their rings are full, \
+         or with ring-dir none: look at the disk of 'dir', how full it is, and what else writes to it.",
+    ),
+    (
+        event::LOG_WRITE_BESIDE_COPY,
+        "They took long while a snapshot or a new base of the log was written to the same disk: give save and \
+         auto-aof-rewrite-percentage larger figures, or 'dir' a faster disk. No process is forked, so huge pages and the \
+         overcommit of memory have no part in it.",
+    ),
+    (event::LOG_WRITE_ALONE, "They took long while neither was written: it is the disk, or what other programs do with it."),
+];
+
+fn report_of(events: &[(String, LatencyEvent)], threshold_ms: u64) -> String {
     if events.is_empty() {
         return format!("No event has taken {threshold_ms} ms or longer.");
     }
     let mut text = format!("Events that took {threshold_ms} ms or longer:\n");
-    for (name, event) in &events {
+    for (name, event) in events {
         let count = event.samples.len() as u64;
         let mean_ms = event.samples.iter().map(|sample| sample.elapsed_ms).sum::<u64>() / count.max(1);
         text.push_str(&format!("\n{name}: {count} spikes, mean {mean_ms} ms, worst ever {} ms.", event.max_ms));
     }
     text.push_str("\n\nAdvice:\n");
-    let has = |name: &str| events.iter().any(|event| event.0 == name);
-    if has("command") {
-        text.push_str(
-            "- Look at SLOWLOG GET: which commands are slow, and are they O(N) over large values or the whole keyspace?\n",
-        );
-    }
-    if has("fast-command") {
-        text.push_str(
-            "- Commands that should be fast were slow together: look for swapping (used_memory_rss against the machine's memory), \
-             for other processes on the workers' cores, and for very large values.\n",
-        );
+    for (_, advice) in ADVICE.iter().filter(|(name, _)| events.iter().any(|event| event.0 == *name)) {
+        text.push_str(&format!("- {advice}\n"));
     }
     text
 }
@@ -250,6 +272,21 @@ mod tests {
         histogram.record(500, 2);
         histogram.record(40_000, 1);
         assert_eq!(steps(&histogram), [(1, 2), (66, 3)]);
+    }
+
+    /// Each event that is recorded has its advice, and no other is given.
+    #[test]
+    fn the_advice_is_that_of_the_events_that_were_recorded() {
+        assert_eq!(ADVICE.map(|row| row.0), event::ALL);
+        assert_eq!(report_of(&[], 100), "No event has taken 100 ms or longer.");
+        for (name, advice) in ADVICE {
+            let monitor = almandine_instance::latency::LatencyMonitor::default();
+            monitor.record(name, 7, 250);
+            monitor.record(name, 8, 150);
+            let text = report_of(&monitor.events(), 100);
+            assert!(text.contains(&format!("{name}: 2 spikes, mean 200 ms, worst ever 250 ms.")), "{text}");
+            assert_eq!(text.lines().filter(|line| line.starts_with("- ")).collect::<Vec<_>>(), [format!("- {advice}")]);
+        }
     }
 
     #[test]

@@ -9,6 +9,7 @@
 #![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_types))]
 
 mod acl;
+mod backup;
 mod client;
 mod command;
 mod config;
@@ -54,6 +55,7 @@ pub const COMMANDS: &[&[&Command]] = &[
     memory::COMMANDS,
     process::COMMANDS,
     persistence::COMMANDS,
+    backup::COMMANDS,
     replication::COMMANDS,
     module::COMMANDS,
     eval::COMMANDS,

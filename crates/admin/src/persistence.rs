@@ -99,6 +99,9 @@ const BGREWRITEAOF: Command = Command {
 
 fn bgrewriteaof(call: &mut AdminCall<'_>) -> Outcome {
     let persistence = &call.context.instance.persistence;
+    if persistence.backups.holds_log() {
+        return Err(errors::server::BACKUP_ACTIVE.into());
+    }
     let begun = persistence.rewrites.ask(persistence.saves.figures().in_background);
     call.reply.simple(match begun.map_err(|_| errors::server::REWRITE_RUNS)? {
         // It begins behind the transaction.

@@ -56,6 +56,14 @@ macro_rules! table {
 }
 
 table! {
+    /// Bases with a device: space of pages that a base may name is kept.
+    RetainPages,
+    /// Walks: reading a bucket's records on the device again with those that were not staged.
+    StageWhole,
+    /// Bases with a device: what they name is durable before they are.
+    SyncDevice,
+    /// Bases with a device: swept namespaces are not used again while a walk is under way.
+    HoldNamespaces,
     /// Waker, w2: the fence between the work and the question whether a signal is there.
     AskFence,
     /// Waker, w5: the fence between the signal and the question whether the thread waits.
@@ -172,6 +180,8 @@ table! {
     SyncThrough,
     /// Bases: naming a base before the files that it replaces are removed.
     NameFirst,
+    /// Log: files that a backup has are not written again.
+    KeepLinked,
     /// Log: syncing the directory before the manifest names a file in it.
     SyncNames,
     /// Log: comparing the sum of the part before with what a part follows.
@@ -194,6 +204,8 @@ table! {
     HoldReplies,
     /// Messages while the log is broken: telling of no unit of work that may have been done before its worker heard of the break.
     CompareBreaks,
+    /// Events: telling what the store did to a key when that is published.
+    TellPublished,
     /// Log: closing connections whose replies acknowledge what a log that broke meanwhile may not have.
     CloseUnlogged,
     /// Scripts: watching what one that is suspended may use.
@@ -202,6 +214,10 @@ table! {
     KeepRead,
     /// Scripts: noting that one has changed or told something, which does not begin anew then.
     NoteSeen,
+    /// Scripts: another thread goes on with one that has written and runs for long.
+    CarryScript,
+    /// Scripts: one that another thread goes on with lets the log close its cuts.
+    RenewEpoch,
     /// Scripts: beginning anew when a key of one that was suspended has changed.
     CompareScript,
 }

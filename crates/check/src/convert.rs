@@ -35,6 +35,23 @@ pub(crate) struct Convert {
     /// Refuse an append-only file of Redis that ends within a command.
     #[arg(long)]
     whole: bool,
+    #[command(flatten)]
+    search: Search,
+}
+
+/// How much memory the search for keys that are there twice may take, where not all data is in memory.
+#[derive(Debug, Args)]
+pub(crate) struct Search {
+    /// MiB of memory for the search for keys that a snapshot has twice. One with more keys than fit there, 131,072 for each MiB, is
+    /// read several times.
+    #[arg(long, value_name = "MIB", default_value = "256")]
+    search_memory: u32,
+}
+
+impl Search {
+    pub(crate) fn bytes(&self) -> usize {
+        usize::try_from(u64::from(self.search_memory) << 20).unwrap_or(usize::MAX)
+    }
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -60,7 +77,7 @@ pub(crate) fn convert(task: &Convert, report: &mut Report) -> Outcome {
         report.say("fault", json!({ "kind": "error", "text": error.to_string() }), error.to_string());
         outcome
     };
-    let conversion = match Conversion::new(&task.from, &task.to, form, &settings.map(str::to_owned)) {
+    let conversion = match Conversion::new(&task.from, &task.to, form, task.search.bytes(), &settings.map(str::to_owned)) {
         Ok(conversion) => conversion,
         Err(error) => return failed(report, &error),
     };

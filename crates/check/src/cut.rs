@@ -4,27 +4,62 @@ use std::path::Path;
 
 use almandine_oplog::Fault;
 use almandine_oplog::append::{Appender, LogOptions, Place};
+use almandine_oplog::group::PartHead;
 use almandine_oplog::read::LogEnd;
 
 use crate::log::Log;
 use crate::report::{Outcome, Report};
 
-pub(crate) fn cut(path: &Path, at: Option<u64>, yes: bool, report: &mut Report) -> Result<Outcome, Fault> {
+/// What is kept of a log.
+#[derive(Clone, Copy)]
+pub(crate) enum Limit {
+    /// What is whole.
+    Whole,
+    /// The groups that end at or before this LSN.
+    Lsn(u64),
+    /// The groups before the first one that was written behind this time, in milliseconds since the Unix epoch.
+    Time(f64),
+}
+
+impl Limit {
+    pub(crate) fn new(lsn: Option<u64>, seconds: Option<f64>) -> Self {
+        lsn.map(Self::Lsn).or(seconds.map(|seconds| Self::Time(seconds * 1000.0))).unwrap_or(Self::Whole)
+    }
+
+    fn has(self, head: &PartHead) -> bool {
+        match self {
+            Self::Whole => true,
+            Self::Lsn(lsn) => head.end_lsn() <= lsn,
+            Self::Time(unix_ms) => head.unix_ms as f64 <= unix_ms,
+        }
+    }
+}
+
+pub(crate) fn cut(path: &Path, limit: Limit, yes: bool, report: &mut Report) -> Result<Outcome, Fault> {
     let log = Log::open(path)?;
     let mut kept = (log.begin(), 0_u64);
+    // A clock may have been set back: what is behind the first group that goes, goes.
+    let mut is_kept = true;
     let extent = log.read(|group| {
-        if at.is_none_or(|at| group.head.end_lsn() <= at) {
+        is_kept &= limit.has(&group.head);
+        if is_kept {
             kept = (Place { lsn: group.head.end_lsn(), sum: group.head.sum }, kept.1.max(group.head.epoch));
         }
     });
     let (place, epoch) = kept;
-    match (&extent.result, at) {
-        (Ok(_), None) => {
+    match (&extent.result, limit) {
+        (Ok(_), Limit::Whole) => {
             report.say("cut_at", place.lsn, "the log is whole: nothing to cut");
             return Ok(Outcome::Whole);
         }
         (Err(fault), _) => report.say("reason", fault.to_string(), fault.to_string()),
-        (Ok(_), Some(_)) => {}
+        (Ok(_), Limit::Lsn(_) | Limit::Time(_)) => {}
+    }
+    if let (Limit::Time(_), Some(base)) = (limit, log.manifest.base)
+        && place == log.begin()
+    {
+        let why = format!("base {} is younger than that: nothing before it can be had from this log", base.number);
+        return Err(Fault::Missing { path: log.path.clone(), why });
     }
     if let Some(base) = log.manifest.base.filter(|base| base.through > place.lsn) {
         let why = format!("base {} needs the log up to LSN {}: nothing before that can be cut", base.number, base.through);
@@ -36,7 +71,9 @@ pub(crate) fn cut(path: &Path, at: Option<u64>, yes: bool, report: &mut Report) 
         report.say("done", false, "nothing was changed: copy the directory, then run this with --yes");
         return Ok(Outcome::Damaged);
     }
-    let segment_bytes = log.manifest.segments.last().map_or(LogOptions::default().segment_bytes, |segment| segment.bytes);
+    // The last one of a backup is a block.
+    let most = log.manifest.segments.iter().map(|segment| segment.bytes).max();
+    let segment_bytes = most.unwrap_or(LogOptions::default().segment_bytes);
     let end = LogEnd { place, proven: place, epoch, ..LogEnd::default() };
     let options = LogOptions { segment_bytes, ..LogOptions::default() };
     // Its rings belong to an end that is dropped.

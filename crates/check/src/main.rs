@@ -35,10 +35,12 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Task {
-    /// Read all of it, and say whether a server would start with it. A snapshot is loaded into memory for that.
+    /// Read all of it, and say whether a server would start with it.
     Verify {
         /// The directory of the log, or a snapshot file.
         path: PathBuf,
+        #[command(flatten)]
+        search: convert::Search,
     },
     /// List its segments and groups.
     Show {
@@ -55,6 +57,9 @@ enum Task {
         /// Keep the groups that end at or before this LSN.
         #[arg(long, value_name = "LSN")]
         at: Option<u64>,
+        /// Keep the groups that were written at or before this time, in Unix seconds, also with decimals.
+        #[arg(long, value_name = "SECONDS", conflicts_with = "at")]
+        at_time: Option<f64>,
         /// Do it; without this, only say what would be dropped.
         #[arg(long)]
         yes: bool,
@@ -76,9 +81,9 @@ fn main() -> ExitCode {
     let mut report = Report::default();
     let result = match &cli.command {
         Task::Convert(task) => Ok(convert::convert(task, &mut report)),
-        Task::Verify { path } => verify::verify(path, &mut report),
+        Task::Verify { path, search } => verify::verify(path, search.bytes(), &mut report),
         Task::Show { directory, units } => show::show(directory, *units, &mut report),
-        Task::Cut { directory, at, yes } => cut::cut(directory, *at, *yes, &mut report),
+        Task::Cut { directory, at, at_time, yes } => cut::cut(directory, cut::Limit::new(*at, *at_time), *yes, &mut report),
         Task::Repair { directory, yes } => repair::repair(directory, *yes, &mut report),
     };
     let outcome = result.unwrap_or_else(|fault| report.fail(&fault));

@@ -11,7 +11,7 @@ use almandine_oplog::read::read;
 
 use crate::log::nothing;
 use crate::report::{Outcome, Report};
-use crate::verify::verify;
+use crate::verify::verify_log;
 
 pub(crate) fn repair(path: &Path, yes: bool, report: &mut Report) -> Result<Outcome, Fault> {
     match read_manifest(path) {
@@ -19,7 +19,7 @@ pub(crate) fn repair(path: &Path, yes: bool, report: &mut Report) -> Result<Outc
         Ok(Some(_)) => {
             report.say("done", false, "the manifest is whole; what it names:");
             // A part of a base that is damaged is nowhere else, and the end of a log is dropped by `cut`.
-            return verify(path, report);
+            return verify_log(path, report);
         }
         Err(Fault::Unknown { path, offset, what }) => return Err(Fault::Unknown { path, offset, what }),
         Err(fault) => report.say("reason", fault.to_string(), fault.to_string()),

@@ -1,15 +1,12 @@
-//! `verify` of a snapshot: loads it as a server would, into memory.
+//! `verify` of a snapshot: value by value, so that memory does not grow with it.
 
-use std::io;
 use std::path::Path;
 
-use almandine_config::{Config, Startup};
 use almandine_io::files;
-use almandine_keyspace::{Accessor, Keyspace, Options};
 use almandine_oplog::Fault;
 use almandine_rdb::file::{Fault as FileFault, ReadOptions};
-use almandine_recovery::load::{Existing, FileInput, LoadError, LoadFault, LoadOptions, Loaded, load};
-use almandine_recovery::put::ValueLimits;
+use almandine_recovery::load::{FileInput, LoadError, LoadFault, Loaded};
+use almandine_recovery::transcribe::{self, PassOptions, Passed, Passes};
 use serde_json::{Value, json};
 
 use crate::progress::Progress;
@@ -18,40 +15,41 @@ use crate::report::{Outcome, Report};
 /// As many as a server may have: how many the next one has is not known here.
 const DATABASES: usize = 4096;
 
-pub(crate) fn verify(path: &Path, report: &mut Report) -> Result<Outcome, Fault> {
+pub(crate) fn verify(path: &Path, search_bytes: usize, report: &mut Report) -> Result<Outcome, Fault> {
     let failed = |error| Fault::Io { what: "read", path: path.to_owned(), error };
-    let file = files::open(path).map_err(failed)?;
-    let bytes = file.len().map_err(failed)?;
-    let mut accessor = empty().map_err(|error| Fault::Io { what: "prepare to load", path: path.to_owned(), error })?;
-    let mut progress = Progress::new(bytes);
-    let mut keys_read = 0;
-    let loaded = load(&mut accessor, FileInput::new(file), &options()?, &mut |offset, keys| {
-        progress.reached(offset);
-        keys_read = keys;
+    let bytes = files::open(path).and_then(|file| file.len()).map_err(failed)?;
+    let (mut progress, mut reached) = (Progress::new(bytes), Passed::default());
+    let proceed = &mut |passed: Passed| {
+        if passed.passes != reached.passes {
+            progress = Progress::new(bytes);
+        }
+        progress.reached(passed.bytes);
+        reached = passed;
         true
-    });
+    };
+    let options = PassOptions { read: ReadOptions::default(), databases: DATABASES, memory_bytes: search_bytes };
+    let passes = Passes { open: &mut || files::open(path).map(FileInput::new), options, proceed };
+    let verified = transcribe::verify(passes);
     drop(progress);
-    match loaded {
-        Ok(loaded) => {
+    match verified {
+        Ok((loaded, passed)) => {
             tell(&loaded, bytes, report);
+            if passed.passes > 1 {
+                let passes = passed.passes;
+                report.say(
+                    "passes",
+                    passes,
+                    format!("read {passes} times, for a key that it has twice: --search-memory is for that"),
+                );
+            }
             Ok(Outcome::Whole)
         }
         Err(error) => {
-            report.say("keys_read", keys_read, format!("at least {keys_read} keys are before what is wrong"));
+            let keys = reached.keys;
+            report.say("keys_read", keys, format!("at least {keys} keys are before what is wrong"));
             Ok(fail(path, &error, report))
         }
     }
-}
-
-fn empty() -> io::Result<Accessor> {
-    let keyspace = Keyspace::open(Options { databases: DATABASES, ..Options::default() })?;
-    keyspace.accessor().ok_or_else(|| io::Error::other("the store has no session"))
-}
-
-fn options() -> Result<LoadOptions, Fault> {
-    let Ok(Startup::Run(config)) = Config::load(&[]) else { return Err(Fault::Stopped) };
-    let limits = ValueLimits::of(&config.snapshot().settings);
-    Ok(LoadOptions { limits, read: ReadOptions::default(), existing: Existing::Refuse, keep_expired: true, lanes: 1 })
 }
 
 /// Says what a whole snapshot is.

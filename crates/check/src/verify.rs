@@ -6,7 +6,7 @@ use almandine_io::files;
 use almandine_oplog::Fault;
 use almandine_oplog::directory::base_path;
 use almandine_oplog::manifest::BaseEntry;
-use almandine_recovery::base::{BaseFault, BaseItem, BaseReader, peek};
+use almandine_recovery::base::{BaseFault, BaseItem, BaseReader, DeviceItem, DeviceReader, peek};
 use almandine_recovery::load::FileInput;
 use serde_json::Value;
 
@@ -14,10 +14,14 @@ use crate::log::{Log, tell};
 use crate::report::{Outcome, Report};
 use crate::snapshot;
 
-pub(crate) fn verify(path: &Path, report: &mut Report) -> Result<Outcome, Fault> {
+pub(crate) fn verify(path: &Path, search_bytes: usize, report: &mut Report) -> Result<Outcome, Fault> {
     if files::open(path).is_ok() && !files::is_directory(path) {
-        return snapshot::verify(path, report);
+        return snapshot::verify(path, search_bytes, report);
     }
+    verify_log(path, report)
+}
+
+pub(crate) fn verify_log(path: &Path, report: &mut Report) -> Result<Outcome, Fault> {
     let log = Log::open(path)?;
     let manifest = &log.manifest;
     report.say("log", format!("{:032x}", manifest.id), format!("log {:032x}, {} runs", manifest.id, manifest.run));
@@ -44,13 +48,14 @@ fn verify_base(log: &Log, base: BaseEntry, part: u32, report: &mut Report) -> Re
     if files::identity(&path).is_err() {
         return Err(Fault::Missing { path, why: "the manifest names it as a part of the base".into() });
     }
+    if part == DEVICE_PART {
+        return verify_device(log, base, &path);
+    }
     let (mut offset, mut read) = (0, 0);
     let keys = files::open(&path).map_err(BaseFault::from).and_then(|file| {
         let mut reader = BaseReader::open(FileInput::new(file))?;
         let head = reader.head();
-        if (head.log, head.base, head.lsn, u32::from(head.part), u32::from(head.parts))
-            != (log.manifest.id, base.number, base.lsn, part, base.parts)
-        {
+        if (head.log, head.base, head.lsn, u32::from(head.part)) != (log.manifest.id, base.number, base.lsn, part) {
             return Err(BaseFault::Another);
         }
         loop {
@@ -72,6 +77,32 @@ fn verify_base(log: &Log, base: BaseEntry, part: u32, report: &mut Report) -> Re
         BaseFault::Io(error) => Fault::Io { what: "read", path, error },
         BaseFault::Format(format) => Fault::Unknown { path, offset, what: format!("a base of format {format}") },
         fault => Fault::BaseDamaged { path, offset, why: fault.to_string() },
+    })
+}
+
+/// The part of a base that names what lies in `storage-dir`.
+const DEVICE_PART: u32 = 1;
+
+/// Reads what a base names in `storage-dir`, which is not looked at, and returns how many keys that is.
+fn verify_device(log: &Log, base: BaseEntry, path: &Path) -> Result<u64, Fault> {
+    let keys = files::open(path).map_err(BaseFault::from).and_then(|file| {
+        let mut reader = DeviceReader::open(FileInput::new(file))?;
+        if (reader.head().log, reader.head().base) != (log.manifest.id, base.number) {
+            return Err(BaseFault::Another);
+        }
+        let mut keys = 0;
+        loop {
+            match reader.read_item()? {
+                DeviceItem::Key(_) => keys += 1,
+                DeviceItem::End(_) => return Ok(keys),
+                DeviceItem::Page(_) | DeviceItem::Dead(..) => {}
+            }
+        }
+    });
+    let path = path.to_owned();
+    keys.map_err(|fault| match fault {
+        BaseFault::Io(error) => Fault::Io { what: "read", path, error },
+        fault => Fault::BaseDamaged { path, offset: 0, why: fault.to_string() },
     })
 }
 

@@ -115,6 +115,15 @@ fn a_redis_becomes_a_log_and_a_redis_again() {
             ("redis-check-rdb", back.path(target))
         };
         checked(program, &file);
+        // Value by value: the same, and Redis' own opinion of it.
+        let anew = Directory::new(&format!("{form}-anew"));
+        converted(&back.path(target), &anew.path("dump.rdb"), "rdb");
+        converted(&back.path(target), &anew.path("appendonlydir"), "aof");
+        checked("redis-check-rdb", &anew.path("dump.rdb"));
+        for is_aof in ["no", "yes"] {
+            let redis = anew.start(&Program::Redis, &["--appendonly", is_aof]);
+            assert_equal(&contents(&mut redis.client()), &expected);
+        }
         let redis = back.start(&Program::Redis, &["--appendonly", if form == "aof" { "yes" } else { "no" }]);
         assert_equal(&contents(&mut redis.client()), &expected);
         assert_eq!(redis.client().line("FCALL f 1 called"), Value::Integer(1));
@@ -152,4 +161,29 @@ fn what_is_damaged_is_refused_and_nothing_is_left() {
     assert!(!target.exists());
     let (code, _) = convert(&directory.path("nothing"), &target, "rdb");
     assert_eq!(code, 1);
+}
+
+/// What follows a snapshot is not left out.
+#[test]
+fn commands_behind_a_snapshot_are_converted_too() {
+    let directory = Directory::new("behind");
+    let mut server = directory.start(&Program::Almandine, &["--dbfilename", "dump.rdb"]);
+    server.client().line("SET k 1");
+    assert_eq!(server.client().line("SAVE"), Value::ok());
+    server.kill();
+    let (from, target) = (directory.path("dump.rdb"), directory.path("target.rdb"));
+    for (behind, keys) in [("", 1), ("*3\r\n$3\r\nSET\r\n$1\r\nl\r\n$1\r\n2\r\n", 2), ("*1\r\n$3\r\nxyz\r\n", 0)] {
+        let whole = [fs::read(directory.path("dump.rdb")).unwrap(), behind.as_bytes().to_vec()].concat();
+        let path = directory.path("appendonly.aof");
+        fs::write(&path, whole).unwrap();
+        let (code, said) = convert(&path, &target, "rdb");
+        assert_eq!((code, said["keys"].as_u64().unwrap_or(0)), (i32::from(keys == 0), keys), "{said}");
+        assert_eq!(fs::remove_file(&target).is_ok(), keys > 0);
+    }
+    // What cannot be read as a whole leaves nothing.
+    let bytes = fs::read(&from).unwrap();
+    fs::write(&from, &bytes[..bytes.len() - 9]).unwrap();
+    let (code, said) = convert(&from, &target, "rdb");
+    assert!(code == 1 && !target.exists() && said["fault"]["text"].as_str().unwrap().contains("dump.rdb"), "{said}");
+    assert!(!fs::read_dir(&directory.0).unwrap().any(|entry| entry.unwrap().file_name().to_string_lossy().starts_with("temp-")));
 }

@@ -56,6 +56,10 @@ choices! {
     ChannelsByDefault { All "allchannels", None "resetchannels" }
     /// How the process is supervised.
     Supervised { Upstart "upstart", Systemd "systemd", Auto "auto", No "no" }
+    /// Whether something must be shown.
+    Demand { No "no", Yes "yes", Optional "optional" }
+    /// The field of a certificate that names a user.
+    CertificateName { Off "off", CommonName "CN", Uri "URI" }
     /// Which clients hear that a script runs for long: those that cannot be served, or all.
     BusyScope { Affected "affected", Node "node" }
     /// What data beyond the memory budget is kept on.

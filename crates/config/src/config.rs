@@ -257,7 +257,9 @@ impl Config {
                 return Err(failed(reason.into()));
             }
         }
-        let is_changed = |(index, _): &&(Index, &'static Parameter)| values[*index] != old.values[*index];
+        // What a file holds may have changed under the same name, as in Redis.
+        let is_changed =
+            |(index, parameter): &&(Index, &'static Parameter)| parameter.names_content() || values[*index] != old.values[*index];
         let changed: Vec<_> = chosen.iter().filter(is_changed).map(|(_, parameter)| *parameter).collect();
         if changed.is_empty() {
             return Ok(changed);

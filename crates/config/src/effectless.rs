@@ -47,13 +47,10 @@ pub(crate) const REASONS: &[Reason] = &[
         "cluster-slot-stats-enabled", "cluster-compatibility-sample-ratio", "cluster-slot-migration-log-max-len",
         "slot-migration-max-failover-repl-bytes",
     ]),
-    because("There is no TLS yet; `tls-port` is refused.", &[
-        "tls-port", "tls-cert-file", "tls-key-file", "tls-key-file-pass", "tls-client-cert-file", "tls-client-key-file",
-        "tls-client-key-file-pass", "tls-ca-cert-file", "tls-ca-cert-dir", "tls-dh-params-file", "tls-auth-clients",
-        "tls-auth-clients-user", "tls-auto-reload-interval", "tls-cluster", "tls-replication", "tls-protocols", "tls-ciphers",
-        "tls-ciphersuites", "tls-prefer-server-ciphers", "tls-session-caching", "tls-session-cache-size",
-        "tls-session-cache-timeout", "max-new-tls-connections-per-cycle",
+    because("There is neither replication nor a cluster yet, so the server opens no TLS connections by itself.", &[
+        "tls-client-cert-file", "tls-client-key-file", "tls-client-key-file-pass", "tls-cluster", "tls-replication",
     ]),
+    because("No cipher takes its parameters from a file: keys are exchanged on curves.", &["tls-dh-params-file"]),
     because("There are no modules yet; loading one is an error.", &["enable-module-command"]),
     because("As `lua-enable-deprecated-api`, which has the effect.", &["lua-enable-insecure-api"]),
     because("As in Redis, where it acts in builds for its own tests only.", &["client-default-resp"]),

@@ -8,7 +8,6 @@ use crate::parameter::Parameter;
 
 /// Parameter, and what is missing and what to do about it.
 const MISSING: &[(&str, &str)] = &[
-    ("tls-port", "There is no TLS yet. Remove it, and put a TLS proxy in front of the server if the network is not trusted"),
     ("replicaof", "There is no replication yet. Remove it to start an independent server"),
     ("min-replicas-to-write", "There is no replication yet, so no replica would have a write. Set it to 0"),
     ("cluster-enabled", "There is no cluster yet. Set it to no to start a single server"),

@@ -35,6 +35,7 @@ settings! {
     memory Memory;
     storage Storage;
     observe Observe;
+    console Console;
     values Values;
     persistence Persistence;
     replication Replication;

@@ -120,7 +120,7 @@ fn save_points_are_those_of_redis_unless_the_data_is_elsewhere() {
 #[test]
 fn what_promises_safety_that_is_not_there_is_refused() {
     let promises =
-        [["tls-port", "6380"], ["replicaof", "10.0.0.1 6379"], ["min-replicas-to-write", "1"], ["cluster-enabled", "yes"]];
+        [["rdma-port", "6380"], ["replicaof", "10.0.0.1 6379"], ["min-replicas-to-write", "1"], ["cluster-enabled", "yes"]];
     let dir = Directory::new("promises");
     for [name, value] in promises {
         let error = load(&[&format!("--{name}"), value]).unwrap_err().0;
@@ -129,12 +129,12 @@ fn what_promises_safety_that_is_not_there_is_refused() {
         assert!(load(&[&file]).is_err(), "{name}");
     }
     // The last word counts, and defaults may be said.
-    let file = dir.write("b.conf", "cluster-enabled yes\nmin-replicas-to-write 0\nreplicaof no one\ntls-port 0\n");
+    let file = dir.write("b.conf", "cluster-enabled yes\nmin-replicas-to-write 0\nreplicaof no one\nimport-mode no\n");
     let config = load(&[&file, "--cluster-enabled", "no"]).unwrap();
-    let error = config.set(&[(b"timeout", b"9"), (b"tls-port", b"6380")], true, |_, _| Ok(())).unwrap_err().to_string();
-    assert!(error.starts_with("CONFIG SET failed (possibly related to argument 'tls-port') - There is no TLS"), "{error}");
+    let error = config.set(&[(b"timeout", b"9"), (b"import-mode", b"yes")], true, |_, _| Ok(())).unwrap_err().to_string();
+    assert!(error.starts_with("CONFIG SET failed (possibly related to argument 'import-mode') - Expiry cannot"), "{error}");
     assert_eq!(config.snapshot().settings.connections.timeout_s, 0);
-    config.set(&[(b"tls-port", b"0")], true, |_, _| Ok(())).unwrap();
+    config.set(&[(b"import-mode", b"no")], true, |_, _| Ok(())).unwrap();
 }
 
 #[test]

@@ -273,4 +273,8 @@ impl Device for FaultyDevice {
     fn used_bytes(&self) -> u64 {
         self.faults.device.used_bytes()
     }
+
+    fn end(&self) -> io::Result<u64> {
+        self.faults.device.end()
+    }
 }

@@ -80,4 +80,13 @@ pub trait Device: Send + Sync {
 
     /// Space taken on the device.
     fn used_bytes(&self) -> u64;
+
+    /// An offset that nothing was ever written at or behind, by an earlier process included, whose last writes may still be on
+    /// their way.
+    ///
+    /// # Errors
+    /// `Unsupported` where that cannot be known: nothing outlives a process on such a device.
+    fn end(&self) -> io::Result<u64> {
+        Err(io::Error::new(io::ErrorKind::Unsupported, "what this device holds does not outlive the process"))
+    }
 }

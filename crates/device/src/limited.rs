@@ -74,4 +74,8 @@ impl Device for LimitedDevice {
     fn used_bytes(&self) -> u64 {
         self.device.used_bytes()
     }
+
+    fn end(&self) -> io::Result<u64> {
+        self.device.end()
+    }
 }

@@ -127,4 +127,9 @@ impl Device for MemoryDevice {
     fn used_bytes(&self) -> u64 {
         self.held.state().ranges.bytes()
     }
+
+    /// For a store that is opened anew on the same device.
+    fn end(&self) -> io::Result<u64> {
+        Ok(self.held.state().chunks.keys().last().map_or(0, |chunk| (chunk + 1) * CHUNK_BYTES))
+    }
 }

@@ -150,4 +150,10 @@ impl Device for ShardedDevice {
     fn used_bytes(&self) -> u64 {
         self.shards.devices.iter().map(|device| device.used_bytes()).sum()
     }
+
+    fn end(&self) -> io::Result<u64> {
+        let ends: Vec<u64> = self.shards.devices.iter().map(|device| device.end()).collect::<io::Result<_>>()?;
+        let rounds = ends.into_iter().max().unwrap_or(0).div_ceil(self.shards.stripe_bytes);
+        Ok(rounds * self.shards.stripe_bytes * self.shards.devices.len() as u64)
+    }
 }

@@ -40,6 +40,13 @@ pub struct Context {
 }
 
 impl Context {
+    /// That of a thread which has run nothing.
+    #[must_use]
+    pub fn new(instance: Arc<Instance>, table: &'static Table, worker: usize) -> Self {
+        let view = View::new(&instance.config);
+        Self { instance, table, view, worker, subscribers: RefCell::default(), recent_scripts: RefCell::default() }
+    }
+
     /// The settings as of the start of the batch.
     #[inline]
     #[must_use]

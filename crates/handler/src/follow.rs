@@ -39,6 +39,11 @@ impl Client {
         if !user.accepts(password) {
             return false;
         }
+        self.become_user(acl, user);
+        true
+    }
+
+    fn become_user(&mut self, acl: &Acl, user: &Arc<User>) {
         self.access = Access::of(Arc::clone(user));
         self.show_user();
         // A change of the user meanwhile may have missed this client: what is read now holds.
@@ -46,7 +51,21 @@ impl Client {
             self.show_user();
             self.closing = true;
         }
-        true
+    }
+
+    /// Becomes the first user among the names that the client's certificate has, without a password. When none is a user that is
+    /// on, that is noted, and the client stays what it is.
+    pub fn follow_certificate(&mut self, context: &Context, names: &[Box<str>], now_ms: i64) {
+        let acl = &context.instance.acl;
+        let users = acl.users();
+        if let Some(user) = names.iter().filter_map(|name| users.find(name.as_bytes())).find(|user| user.is_enabled()) {
+            self.become_user(acl, user);
+        } else if let Some(name) = names.first() {
+            context.statistics().counters.certificates_refused.add(1);
+            let event =
+                Event { reason: Reason::Certificate, context: LogContext::TopLevel, object: b"", username: name.as_bytes() };
+            log(context, entry(context, self, event, now_ms));
+        }
     }
 
     /// Becomes what a new connection is.
@@ -125,7 +144,7 @@ pub fn deny_silently(context: &Context, client: &Client, refused: Refused<'_>, n
     client.shared.activity.last_command.store(refused.dispatch.index.into(), Relaxed);
     let denied = denied(context, client, refused, log_context, now_ms);
     let error = match refused.denial.reason {
-        Reason::Command | Reason::Authentication => {
+        Reason::Command | Reason::Authentication | Reason::Certificate => {
             errors::acl::command_denied(&client.access.user().name, &context.table.row(refused.dispatch.index).name)
         }
         Reason::Key => errors::acl::KEY_DENIED,
@@ -144,7 +163,7 @@ pub fn deny_queued(context: &Context, client: &Client, refused: Refused<'_>, now
         Reason::Command => "no permission to execute the command or subcommand",
         Reason::Key => "no permission to touch the specified keys",
         Reason::Channel => "no permission to access one of the channels used as arguments",
-        Reason::Database | Reason::Authentication => "no permission",
+        Reason::Database | Reason::Authentication | Reason::Certificate => "no permission",
     })
 }
 
@@ -183,7 +202,7 @@ impl Denied {
     pub fn note(self, context: &Context) {
         let counters = &context.statistics().counters;
         let counter = match self.0.reason {
-            Reason::Command | Reason::Authentication => &counters.commands_denied,
+            Reason::Command | Reason::Authentication | Reason::Certificate => &counters.commands_denied,
             Reason::Key => &counters.keys_denied,
             Reason::Channel => &counters.channels_denied,
             Reason::Database => &counters.databases_denied,

@@ -70,7 +70,7 @@ pub fn denial(user: &User, table: &Table, dispatch: &Dispatch, args: Args<'_>, d
 /// How far the check came.
 const fn rank(reason: Reason) -> u8 {
     match reason {
-        Reason::Authentication => 0,
+        Reason::Authentication | Reason::Certificate => 0,
         Reason::Database => 1,
         Reason::Command => 2,
         Reason::Key => 3,

@@ -29,7 +29,7 @@ pub use almandine_device::watched::DeviceState;
 pub use breaks::Breaks;
 pub use client::{Activity, ClientIdentity, ClientMemory, ClientOrigin, ClientShared, Clients};
 pub use instance::{Applier, Build, Instance, Run};
-pub use messages::{Mailbox, Message, Unblock, UnblockAnswer, Workers};
+pub use messages::{HeldOfUnit, Mailbox, Message, Unblock, UnblockAnswer, Workers};
 pub use observe::gauges::{Gauges, NetworkCounts, NetworkGauges, ObjectGauges};
 pub use observe::histogram::Histogram;
 pub use observe::hot_keys::{HotKeys, HotKeysOptions, HotKeysReport};
@@ -40,8 +40,9 @@ pub use observe::slowlog::{self, CommandLogs, SlowEntry, SlowLog};
 pub use observe::statistics::{self, CommandTotals, Statistics, WorkerStatistics};
 pub use pause::{Pause, PauseScope};
 pub use persistence::{
-    Cancelled, Hearing, Loading, LoadingFigures, LogSeal, OperationLog, Persistence, Reload, RewriteBegun, RewriteCause,
-    RewriteFigures, RewriteOutcome, RewriteRuns, Rewrites, SaveFigures, SaveMeter, SaveOutcome, SaveRefused, SaveTask, Saves,
+    BackupFigures, BackupFiles, BackupState, Backups, Cancelled, Hearing, Loading, LoadingFigures, LogSeal, OperationLog,
+    Persistence, Reload, RewriteBegun, RewriteCause, RewriteFigures, RewriteOutcome, RewriteRuns, Rewrites, SaveFigures, SaveMeter,
+    SaveOutcome, SaveRefused, SaveTask, Saves,
 };
 pub use rest::{Awake, Rest};
 pub use shutdown::{Shutdown, ShutdownRequest};

@@ -1,15 +1,15 @@
 //! How threads reach a connection that another worker owns: messages to workers.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use almandine_keyspace::{ReadyKey, holds_messages};
+use almandine_keyspace::{ReadyKey, holds_messages, resume_holding, suspend_holding};
 use bytes::Bytes;
 
 use crate::breaks::Breaks;
 use crate::client::ClientShared;
-use crate::pubsub::Publication;
+use crate::pubsub::{Matched, Publication};
 use crate::rest::Rest;
 use crate::tracking::Changed;
 
@@ -22,6 +22,8 @@ pub enum Message {
     Push(u64, Bytes),
     /// Clients hold too much memory, and the largest is yours.
     EvictClients,
+    /// Scripts of yours have ended that another thread went on with.
+    ScriptsEnded,
     /// Look at the pause again: continue connections that wait for its end.
     Resume,
     /// Commands that write may go on: the storage device has caught up.
@@ -89,27 +91,63 @@ const HELD_MAX: usize = 1 << 16;
 /// What a thread has told of a unit of several commands that is not published yet ([`holds_messages`]).
 #[derive(Debug)]
 pub(crate) enum Held {
-    /// A message to the listeners of a channel.
-    Publication { shard: bool, channel: Bytes, payload: Bytes },
+    /// A message to the listeners of a channel, and which patterns match that.
+    Publication { shard: bool, channel: Bytes, payload: Bytes, matched: Option<Matched> },
     /// A message to a worker.
     Message { worker: usize, message: Message },
 }
 
 thread_local! {
     static HELD: RefCell<Vec<Held>> = const { RefCell::new(Vec::new()) };
+    /// Whether one of the thread's units has told something before it was published.
+    static TOLD_EARLY: Cell<bool> = const { Cell::new(false) };
 }
 
 /// Holds something. Whether what is held is to go now.
 pub(crate) fn hold(held: Held) -> bool {
     HELD.with_borrow_mut(|all| {
         all.push(held);
-        all.len() >= HELD_MAX
+        let is_full = all.len() >= HELD_MAX;
+        if is_full {
+            TOLD_EARLY.set(true);
+        }
+        is_full
     })
 }
 
 /// Takes what this thread holds, in its order.
 pub(crate) fn take_held() -> Vec<Held> {
     HELD.take()
+}
+
+/// What a unit of work has told that goes on in another thread.
+#[derive(Debug)]
+pub struct HeldOfUnit {
+    holds: bool,
+    told: Vec<Held>,
+    told_early: bool,
+}
+
+impl HeldOfUnit {
+    /// Whether the calling thread has told something of its unit before the end of that: it is heard when the unit cannot be open
+    /// any more.
+    #[must_use]
+    pub fn is_told_early() -> bool {
+        TOLD_EARLY.get()
+    }
+
+    /// Takes it from the calling thread, which has the unit open.
+    #[must_use]
+    pub fn take() -> Self {
+        Self { holds: suspend_holding(), told: take_held(), told_early: TOLD_EARLY.take() }
+    }
+
+    /// The calling thread goes on with the unit.
+    pub fn put(self) {
+        resume_holding(self.holds);
+        HELD.set(self.told);
+        TOLD_EARLY.set(self.told_early);
+    }
 }
 
 /// Where a worker's messages go. Installed once by the server.

@@ -80,6 +80,21 @@ pub fn rename(from: impl AsRef<Path>, to: impl AsRef<Path>) -> io::Result<()> {
     fs::rename(from, to)
 }
 
+/// Gives a file a further name, on the same file system.
+///
+/// # Errors
+/// As the system reports them: `AlreadyExists` when there is a file of that name, `CrossesDevices` from another file system.
+pub fn link(from: impl AsRef<Path>, to: impl AsRef<Path>) -> io::Result<()> {
+    simulated!(|_disk| Err(io::Error::from(io::ErrorKind::Unsupported)));
+    fs::hard_link(from, to)
+}
+
+/// How many names a file has.
+pub fn links(path: impl AsRef<Path>) -> io::Result<u64> {
+    simulated!(|_disk| Ok(1));
+    Ok(fs::metadata(path)?.nlink())
+}
+
 /// Puts `bytes` in place of what a file holds, with its permissions: the old file or the new one is there at any moment, and
 /// the new one is durable.
 ///

@@ -23,10 +23,35 @@ pub fn children() -> ProcessorTime {
     usage(libc::RUSAGE_CHILDREN)
 }
 
+/// The most bytes that any child which was waited for has had in memory at once.
+#[must_use]
+pub fn children_resident_most() -> u64 {
+    u64::try_from(resources(libc::RUSAGE_CHILDREN).ru_maxrss).unwrap_or(0) * 1024
+}
+
 /// Of the calling thread.
 #[must_use]
 pub fn thread() -> ProcessorTime {
     usage(libc::RUSAGE_THREAD)
+}
+
+/// The names of all threads, and the processor time of each in nanoseconds. Threads that end meanwhile are left out; so is
+/// everything where the system does not tell.
+#[must_use]
+pub fn threads() -> Vec<(String, u64)> {
+    #[cfg(feature = "sim")]
+    if crate::sim::turn::simulation().is_some() {
+        return Vec::new();
+    }
+    let Ok(tasks) = std::fs::read_dir("/proc/self/task") else { return Vec::new() };
+    let paths = tasks.filter_map(|task| Some(task.ok()?.path()));
+    paths
+        .filter_map(|path| {
+            let name = std::fs::read_to_string(path.join("comm")).ok()?;
+            let times = std::fs::read_to_string(path.join("schedstat")).ok()?;
+            Some((name.trim().to_owned(), times.split(' ').next()?.parse().ok()?))
+        })
+        .collect()
 }
 
 fn usage(who: libc::c_int) -> ProcessorTime {
@@ -34,13 +59,17 @@ fn usage(who: libc::c_int) -> ProcessorTime {
     if crate::sim::turn::simulation().is_some() {
         return ProcessorTime::default();
     }
+    let usage = resources(who);
+    ProcessorTime { user_us: microseconds(usage.ru_utime), system_us: microseconds(usage.ru_stime) }
+}
+
+fn resources(who: libc::c_int) -> libc::rusage {
     let mut usage = MaybeUninit::<libc::rusage>::zeroed();
     // SAFETY: the kernel writes one `rusage` to the place given to it; all zeroes, which a failure leaves, are a valid one.
-    let usage = unsafe {
+    unsafe {
         libc::getrusage(who, usage.as_mut_ptr());
         usage.assume_init()
-    };
-    ProcessorTime { user_us: microseconds(usage.ru_utime), system_us: microseconds(usage.ru_stime) }
+    }
 }
 
 fn microseconds(time: libc::timeval) -> u64 {
@@ -62,6 +91,19 @@ pub fn resident_bytes() -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn threads_have_names_and_processor_time() {
+        let name = "usage-of-threads";
+        let (send, wait) = std::sync::mpsc::channel::<()>();
+        let other = std::thread::Builder::new().name(name[..15].to_owned()).spawn(move || wait.recv()).unwrap();
+        let find = || threads().into_iter().find(|(other, ns)| *other == name[..15] && *ns > 0);
+        while find().is_none() {
+            std::thread::yield_now();
+        }
+        drop(send);
+        assert!(other.join().unwrap().is_err(), "nothing was sent");
+    }
 
     #[test]
     fn a_running_process_has_used_something() {

@@ -21,7 +21,7 @@ pub use access::accessor::{Accessor, Key, KeyGroup};
 pub use access::copying::{CopiedDatabase, CopiedKey, Copying, KeyUse};
 pub use access::databases::{Keyspace, Options};
 pub use access::destinations::Filled;
-pub use access::dumping::{DumpedKey, Dumping};
+pub use access::dumping::{DeviceAccess, DumpedKey, Dumping};
 pub use access::frequency;
 pub use access::plan::KeyPlan;
 pub use access::reader::{KeyHeat, Metadata, Reader};
@@ -32,16 +32,16 @@ pub use almandine_base::object::Missing;
 #[cfg(debug_assertions)]
 pub use almandine_store::limit_allocations;
 pub use almandine_store::{
-    Begin, Body, Change, Changes, Cold, Concerns, CopyReads, Effect, EvictionOrder, EvictionPolicy, Fetch, Figures, Full, GlanceId,
-    HeapValue, Kind, MemoryUse, Need, Occupied, Put, ReadyKey, RemovalReason, Settings, SharedValue, Slot, Stage, Storage,
-    TierStatistics, Totals, Vacant, Work,
+    AdoptFault, Begin, Body, Change, Changes, Cold, ColdKey, Concerns, CopyReads, DeviceBase, Effect, EvictionOrder,
+    EvictionPolicy, Fetch, Fetcher, Figures, Full, GlanceId, HeapValue, KeptDevice, Kind, MemoryUse, Need, Occupied, PageRow, Put,
+    ReadyKey, RemovalReason, Settings, SharedValue, Slot, Stage, Storage, StoreDevice, TierStatistics, Totals, Vacant, Work,
 };
 pub use blocking::queues::{Awaited, EndOfWait, WaitedKeys, Waiter, WaiterKeys};
 pub use blocking::serve_waiters::Secured;
 pub use blocking::wait::{WaiterQueues, WaiterService};
 pub use changes::events::KeyEvents;
 pub use changes::feed::{ChangeFeed, Listeners};
-pub use changes::held::holds_messages;
+pub use changes::held::{holds_messages, resume_holding, suspend_holding};
 pub use changes::listeners::{ChangedKey, KeyEvent};
 pub use changes::log::KeyspaceLog;
 pub use types::{Refusal, WrongKind};

@@ -5,7 +5,7 @@ use almandine_io::socket::Stream;
 
 use crate::kept::KeptInput;
 use crate::output::Pending;
-use crate::service::{Buffers, ConnectionId, Held};
+use crate::service::{Buffers, ConnectionId, Held, Peer};
 use crate::transport::Transport;
 
 /// A paused connection's input is read ahead up to this many bytes, so that the end of the stream is noticed. What comes behind
@@ -45,18 +45,28 @@ pub(crate) struct Outgoing {
     pub(crate) holds: u32,
 }
 
+/// What stands between the wire and the service.
+pub(crate) struct Coding {
+    /// None where the service sees what is on the wire.
+    pub(crate) transport: Option<Box<dyn Transport>>,
+    /// While the handshake of the transport is not over: what the service will be told of the peer.
+    pub(crate) opening: Option<Box<Peer>>,
+    /// Memory of the connection beside its buffers.
+    pub(crate) bytes: usize,
+}
+
 pub(crate) struct Connection<C> {
     pub(crate) id: ConnectionId,
     pub(crate) token: Token,
     pub(crate) stream: Stream,
-    /// The service's part; `None` once the service has closed it.
+    /// The service's part; `None` before the handshake is over, and once the service has closed it.
     pub(crate) session: Option<C>,
     /// Input that is not consumed; without memory when it is empty.
     pub(crate) input: KeptInput,
     /// Length of `input` below which the service need not be called.
     pub(crate) needed: usize,
     pub(crate) output: Outgoing,
-    pub(crate) transport: Option<Box<dyn Transport>>,
+    pub(crate) coding: Coding,
     pub(crate) life: Life,
     /// The service asked for it.
     pub(crate) paused: bool,
@@ -84,7 +94,7 @@ impl<C> Connection<C> {
             input: KeptInput::default(),
             needed: 0,
             output: Outgoing::default(),
-            transport: None,
+            coding: Coding { transport: None, opening: None, bytes: size_of::<Self>() },
             life: Life::Open,
             paused: false,
             awaits: false,
@@ -119,7 +129,7 @@ impl<C> Connection<C> {
     /// What it holds, as it and the service know it.
     pub(crate) fn buffers(&self, held: Held) -> Buffers {
         let mut buffers = Buffers {
-            fixed: size_of::<Self>(),
+            fixed: self.coding.bytes,
             input: self.input.capacity(),
             input_used: self.input.len(),
             held,
@@ -130,6 +140,12 @@ impl<C> Connection<C> {
             (buffers.output, buffers.attached) = (pending.memory_bytes(), pending.attached_bytes());
         }
         buffers
+    }
+
+    /// Output that the outbox took and the kernel did not comes before anything that is pending.
+    pub(crate) fn keep_unsent(&mut self, bytes: Vec<u8>) {
+        let pending = self.output.pending.get_or_insert_default();
+        if self.coding.transport.is_some() { pending.push_encoded(&bytes) } else { pending.push_bytes(bytes) }
     }
 
     /// Whether a reply is still being made.

@@ -14,9 +14,10 @@ use almandine_io::storage::ReadRequest;
 
 use crate::connection::{Connection, Life};
 use crate::counters::Counters;
+use crate::encoded::Handshakes;
 use crate::mailbox::Shared;
 use crate::output;
-use crate::service::{Buffers, ConnectionId, Held, Service};
+use crate::service::{Buffers, ConnectionId, Held, Peer, Service};
 use crate::slab::Slab;
 
 /// Kept empty buffers for incomplete input.
@@ -37,11 +38,13 @@ pub(crate) struct ConnectionTable<S: Service> {
     pub(crate) outbox: Outbox,
     /// Where the service writes; empty between events.
     pub(crate) scratch: Output,
-    /// What a transport encodes and decodes into.
+    /// What a transport decodes into, what it encodes into, and what it is to encode.
     pub(crate) plain: Vec<u8>,
-    wire: Vec<u8>,
+    pub(crate) wire: Vec<u8>,
+    pub(crate) staging: Vec<u8>,
+    pub(crate) handshakes: Handshakes,
     /// What was taken back from the outbox.
-    queued: Vec<u8>,
+    pub(crate) queued: Vec<u8>,
     spare: Vec<Vec<u8>>,
     /// Connections to run or to settle after messages.
     pub(crate) listed: Vec<Token>,
@@ -61,6 +64,8 @@ impl<S: Service> ConnectionTable<S> {
             scratch: Output::new(),
             plain: Vec::new(),
             wire: Vec::new(),
+            staging: Vec::new(),
+            handshakes: Handshakes::default(),
             queued: Vec::new(),
             spare: Vec::new(),
             listed: Vec::new(),
@@ -78,20 +83,12 @@ impl<S: Service> ConnectionTable<S> {
         if self.scratch.is_empty() {
             return;
         }
-        if let Some(transport) = &mut connection.transport {
-            if self.scratch.finish_stream().is_err() {
-                connection.life = Life::Dead;
-            }
-            self.wire.clear();
-            transport.encode(&self.scratch, &mut self.wire);
-            self.scratch.clear();
-            std::mem::swap(&mut self.wire, &mut self.scratch.bytes);
-        }
-        if connection.life == Life::Dead || connection.life == Life::Lingering {
+        if connection.coding.transport.is_some() {
+            self.deliver_encoded(connection);
+        } else if connection.life == Life::Dead || connection.life == Life::Lingering {
             self.scratch.clear();
             return;
-        }
-        if connection.output.holds > 0 {
+        } else if connection.output.holds > 0 {
             self.queue(connection);
             connection.output.full |= connection.streams();
         } else if self.scratch.has_stream() {
@@ -134,13 +131,12 @@ impl<S: Service> ConnectionTable<S> {
 
     /// Makes the scratch output pending, behind what the outbox holds.
     #[cold]
-    fn queue(&mut self, connection: &mut Connection<S::Connection>) {
+    pub(crate) fn queue(&mut self, connection: &mut Connection<S::Connection>) {
         self.withdraw(connection);
-        let pending = connection.output.pending.get_or_insert_default();
         if !self.queued.is_empty() {
-            pending.push_bytes(self.queued.clone());
+            connection.keep_unsent(self.queued.clone());
         }
-        pending.push(&mut self.scratch);
+        connection.output.pending.get_or_insert_default().push(&mut self.scratch);
     }
 
     /// Sends the scratch output of a connection that has nothing pending. Returns how much of it needs no further care.
@@ -167,7 +163,7 @@ impl<S: Service> ConnectionTable<S> {
     }
 
     /// Takes back what the outbox holds for a connection.
-    fn withdraw(&mut self, connection: &mut Connection<S::Connection>) {
+    pub(crate) fn withdraw(&mut self, connection: &mut Connection<S::Connection>) {
         self.queued.clear();
         self.outbox.withdraw(&mut connection.output.ticket, &mut self.queued);
         self.counters().bytes_out.subtract(self.queued.len());
@@ -175,6 +171,9 @@ impl<S: Service> ConnectionTable<S> {
 
     /// Sends pending output of a connection that is not about to be closed. What is small goes together with that of others.
     pub(crate) fn send_released(&mut self, connection: &mut Connection<S::Connection>) {
+        if connection.coding.transport.is_some() {
+            return self.send_released_encoded(connection);
+        }
         let output = &mut connection.output;
         if let Some(pending) = &mut output.pending
             && output.holds == 0
@@ -200,7 +199,11 @@ impl<S: Service> ConnectionTable<S> {
             return;
         }
         let Some(pending) = &mut connection.output.pending else { return };
-        match pending.send(&connection.stream) {
+        let outcome = match &mut connection.coding.transport {
+            None => pending.send(&connection.stream),
+            Some(transport) => pending.send_encoded(&connection.stream, &mut **transport, &mut self.staging),
+        };
+        match outcome {
             Ok(sent) => {
                 if pending.is_empty() {
                     connection.output.pending = None;
@@ -220,7 +223,7 @@ impl<S: Service> ConnectionTable<S> {
         if connection.output.pending.is_none() && connection.life != Life::Dead {
             self.withdraw(connection);
             if !self.queued.is_empty() {
-                connection.output.pending.insert(Box::default()).push_bytes(self.queued.clone());
+                connection.keep_unsent(self.queued.clone());
                 self.send_pending(connection);
             }
         }
@@ -273,6 +276,7 @@ impl<S: Service> ConnectionTable<S> {
         if connection.output.pending.is_some() || connection.life == Life::Dead {
             return;
         }
+        self.end_transport(connection);
         if connection.ended {
             connection.life = Life::Dead;
             return;
@@ -319,9 +323,24 @@ impl<S: Service> ConnectionTable<S> {
     fn remove(&mut self, service: &mut S, reactor: &mut Reactor, mut connection: Box<Connection<S::Connection>>) {
         self.withdraw(&mut connection);
         self.close_session(service, &mut connection);
+        if connection.coding.opening.is_some() {
+            self.shared.release(self.worker);
+        }
         reactor.remove(connection.token);
         self.recycle_input(&mut connection);
         self.slab.release(connection.token, connection.id);
+    }
+
+    /// Has the service see a connection, which may refuse it.
+    pub(crate) fn open_session(&mut self, service: &mut S, connection: &mut Connection<S::Connection>, peer: &Peer) {
+        connection.session = service.open(connection.id, peer, &mut self.scratch);
+        self.counters().opened.add(1);
+        if connection.session.is_none() {
+            connection.life = Life::Closing;
+            self.counters().closed.add(1);
+            self.shared.release(self.worker);
+        }
+        self.deliver(connection);
     }
 
     fn close_session(&mut self, service: &mut S, connection: &mut Connection<S::Connection>) {
@@ -366,6 +385,7 @@ impl<S: Service> ConnectionTable<S> {
             let Some(mut connection) = self.slab.take(token) else { continue };
             self.flush(&mut connection);
             self.send_pending(&mut connection);
+            self.end_transport(&mut connection);
             connection.stream.finish();
             connection.life = Life::Dead;
             self.settle(service, reactor, connection);

@@ -11,7 +11,6 @@ use almandine_io::reactor::{End, Token, Unsent};
 use crate::connection::{Connection, Life};
 use crate::connection_table::{ConnectionTable, SPARE_BYTES_MAX};
 use crate::kept::KeptInput;
-use crate::output::Pending;
 use crate::service::{Next, Service};
 
 /// What is copied to complete a command of unknown length.
@@ -24,43 +23,21 @@ const RESERVE_RATIO: usize = 256;
 
 impl<S: Service> ConnectionTable<S> {
     /// Data arrived.
-    pub(crate) fn received(&mut self, service: &mut S, connection: &mut Connection<S::Connection>, data: &[u8]) {
+    pub(crate) fn received(&mut self, service: &mut S, connection: &mut Connection<S::Connection>, data: &mut [u8]) {
         self.counters().bytes_in.add(data.len());
         self.counters().reads.add(1);
         if connection.life != Life::Open {
             return;
         }
+        if connection.coding.transport.is_some() {
+            return self.received_encoded(service, connection, data);
+        }
         connection.second = self.now_s;
-        match connection.transport {
-            None => self.digest(service, connection, data),
-            Some(_) => self.received_wire(service, connection, data),
-        }
-    }
-
-    /// Data arrived on a connection with a transport.
-    fn received_wire(&mut self, service: &mut S, connection: &mut Connection<S::Connection>, data: &[u8]) {
-        let mut plain = std::mem::take(&mut self.plain);
-        let mut reply = self.buffer();
-        plain.clear();
-        if let Some(mut transport) = connection.transport.take() {
-            let outcome = transport.decode(data, &mut plain, &mut reply);
-            // What the transport says is encoded already.
-            self.scratch.bytes.extend_from_slice(&reply);
-            self.deliver(connection);
-            connection.transport = Some(transport);
-            if outcome.is_err() {
-                connection.life = Life::Closing;
-            } else if !plain.is_empty() {
-                self.digest(service, connection, &plain);
-            }
-        }
-        self.recycle(reply);
-        plain.shrink_to(SPARE_BYTES_MAX);
-        self.plain = plain;
+        self.digest(service, connection, data);
     }
 
     /// Executes a chunk, after what was left over before it, and keeps the rest.
-    fn digest(&mut self, service: &mut S, connection: &mut Connection<S::Connection>, chunk: &[u8]) {
+    pub(crate) fn digest(&mut self, service: &mut S, connection: &mut Connection<S::Connection>, chunk: &[u8]) {
         let mut position = 0;
         while connection.runs() && !connection.input.is_empty() && position < chunk.len() {
             position = self.bridge(service, connection, chunk, position);
@@ -217,10 +194,8 @@ impl<S: Service> ConnectionTable<S> {
             connection.life = Life::Dead;
             return;
         }
-        let mut first = Box::<Pending>::default();
-        first.push_bytes(unsent.rest);
         debug_assert!(connection.output.pending.is_none());
-        connection.output.pending = Some(first);
+        connection.keep_unsent(unsent.rest);
     }
 
     /// The peer sends no more. What it has sent is still answered, unless it waits for something that may never come.

@@ -1,6 +1,6 @@
 //! The limits that an operator sets, changeable while the workers run.
 
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 use crate::service::OutputClass;
 
@@ -13,6 +13,8 @@ pub struct Limits {
     pub idle_timeout_s: AtomicU64,
     /// `tcp-keepalive` in seconds, for new connections; zero never.
     pub keepalive_s: AtomicU64,
+    /// `max-new-tls-connections-per-cycle`: steps of handshakes that a worker does in one round.
+    pub handshakes_per_round: AtomicU32,
     /// `client-query-buffer-limit`.
     pub input_bytes_max: AtomicUsize,
     /// Pending output beyond which a connection's input is not executed.
@@ -56,6 +58,7 @@ impl Default for Limits {
             connections_max: AtomicUsize::new(10_000),
             idle_timeout_s: AtomicU64::new(0),
             keepalive_s: AtomicU64::new(300),
+            handshakes_per_round: AtomicU32::new(1),
             input_bytes_max: AtomicUsize::new(1024 * MIB),
             output_pause_bytes: AtomicUsize::new(MIB),
             unread_s_max: AtomicU64::new(UNREAD_S_MAX),

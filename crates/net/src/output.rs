@@ -10,6 +10,8 @@ use almandine_base::Output;
 use almandine_base::output::Broken;
 use almandine_io::socket::Stream;
 
+use crate::transport::{Broken as Refused, Transport};
+
 /// Slices of one system call.
 const SLICES_MAX: usize = 64;
 /// One connection's share of a round in bytes, so that a fast reader of much data does not hold up the others.
@@ -18,6 +20,10 @@ const SHARE_BYTES: usize = 1024 * 1024;
 const SLICE_BYTES: usize = 64 * 1024;
 /// Slices of a stream that are made in one round: making them takes the time of others.
 const STREAM_SLICES_MAX: usize = 4;
+/// Bytes that are encoded at once for a transport: what a slow peer leaves of them is memory beside its output.
+const ENCODED_BYTES: usize = 64 * 1024;
+/// Smaller parts of an output are joined before they are encoded.
+const JOINED_BYTES_MAX: usize = 16 * 1024;
 /// Small outputs are joined up to this size.
 const JOIN_BYTES_MAX: usize = 64 * 1024;
 
@@ -31,6 +37,9 @@ pub(crate) struct Pending {
     memory: usize,
     /// Bytes of the attachments that are not sent whole.
     attached: usize,
+    /// What comes before the queue in the form of the connection's transport, and how much of it is sent.
+    encoded: Vec<u8>,
+    encoded_sent: usize,
     /// Since when the soft limit is exceeded.
     pub(crate) over_since_s: Option<u64>,
 }
@@ -45,18 +54,18 @@ struct Cursor {
 impl Pending {
     /// Bytes that are not sent.
     pub(crate) fn len(&self) -> usize {
-        self.len
+        self.len + self.encoded.len() - self.encoded_sent
     }
 
     /// Whether all is sent.
     pub(crate) fn is_empty(&self) -> bool {
-        self.len == 0 && !self.has_stream()
+        self.len() == 0 && !self.has_stream()
     }
 
     /// What is pending, if it is one piece of at most `bytes_max` bytes of which nothing is sent.
     pub(crate) fn one_piece(&self, bytes_max: usize) -> Option<&[u8]> {
         let output = self.queue.front().filter(|output| self.queue.len() == 1 && output.bytes.len() == self.len)?;
-        (self.len <= bytes_max && !output.has_stream()).then_some(&output.bytes)
+        (self.len <= bytes_max && self.encoded.is_empty() && !output.has_stream()).then_some(&output.bytes)
     }
 
     /// Whether a reply is still being made.
@@ -66,7 +75,7 @@ impl Pending {
 
     /// Memory of its own. Attachments do not count: the store counts the values that are attached.
     pub(crate) fn memory_bytes(&self) -> usize {
-        self.memory + self.queue.capacity() * size_of::<Output>()
+        self.memory + self.queue.capacity() * size_of::<Output>() + self.encoded.capacity()
     }
 
     /// Bytes of the attachments that are not sent whole.
@@ -112,6 +121,70 @@ impl Pending {
     /// Appends bytes.
     pub(crate) fn push_bytes(&mut self, bytes: Vec<u8>) {
         self.push(&mut plain(bytes));
+    }
+
+    /// Appends what the transport has encoded, before anything that it has not.
+    pub(crate) fn push_encoded(&mut self, bytes: &[u8]) {
+        self.encoded.extend_from_slice(bytes);
+    }
+
+    /// As [`Pending::send`], through a transport. What is encoded was counted by its plain length before, and is a little more.
+    pub(crate) fn send_encoded(
+        &mut self,
+        stream: &Stream,
+        transport: &mut dyn Transport,
+        plain: &mut Vec<u8>,
+    ) -> io::Result<usize> {
+        let (mut total, mut slices_left) = (0, STREAM_SLICES_MAX);
+        while total < SHARE_BYTES {
+            if self.encoded.is_empty() {
+                if self.len == 0 || self.front_is_sent() {
+                    if slices_left == 0 || !self.make_slice()? {
+                        break;
+                    }
+                    slices_left -= 1;
+                }
+                self.encode(transport, plain)?;
+            }
+            let sent = stream.send(&self.encoded[self.encoded_sent..])?;
+            self.encoded_sent += sent;
+            total += sent;
+            if self.encoded_sent < self.encoded.len() {
+                break;
+            }
+            self.encoded.clear();
+            self.encoded_sent = 0;
+        }
+        Ok(total)
+    }
+
+    /// Encodes about [`ENCODED_BYTES`] of the queue.
+    fn encode(&mut self, transport: &mut dyn Transport, plain: &mut Vec<u8>) -> io::Result<()> {
+        plain.clear();
+        let mut encoded = std::mem::take(&mut self.encoded);
+        let mut slices = [IoSlice::new(&[]); SLICES_MAX];
+        let batch = self.fill(&mut slices);
+        let mut taken = 0;
+        for slice in &slices[..batch.count] {
+            let part = &slice[..slice.len().min(ENCODED_BYTES - taken)];
+            // Nothing small waits to come before it: it is encoded where it is.
+            let encoded_here = plain.is_empty() && part.len() >= JOINED_BYTES_MAX;
+            if encoded_here {
+                transport.encode(part, &mut encoded).map_err(refused)?;
+            } else {
+                plain.extend_from_slice(part);
+            }
+            taken += part.len();
+            if taken == ENCODED_BYTES {
+                break;
+            }
+        }
+        if !plain.is_empty() {
+            transport.encode(plain, &mut encoded).map_err(refused)?;
+        }
+        self.encoded = encoded;
+        self.advance(taken);
+        Ok(())
     }
 
     /// Sends what the kernel takes, up to one connection's share of a round. Returns how much that was.
@@ -225,6 +298,10 @@ impl Batch {
         }
         true
     }
+}
+
+fn refused(Refused: Refused) -> io::Error {
+    io::Error::other("the transport sends no more")
 }
 
 /// Bytes of the attachments that are still there.

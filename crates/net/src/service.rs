@@ -21,6 +21,8 @@ pub struct Peer {
     pub worker: usize,
     /// The number of the file descriptor.
     pub descriptor: i32,
+    /// Names that its transport has proven it to have; the first of them that is a user's counts.
+    pub names: Vec<Box<str>>,
 }
 
 /// What a service did with its input.
@@ -117,7 +119,7 @@ pub trait Service: Sized {
     /// What other threads send to this worker.
     type Message: Send + 'static;
 
-    /// A connection was made. `None` refuses it: `out` is sent, then it is closed.
+    /// A connection was made, and the handshake of its transport is over. `None` refuses it: `out` is sent, then it is closed.
     fn open(&mut self, id: ConnectionId, peer: &Peer, out: &mut Output) -> Option<Self::Connection>;
 
     /// Input arrived. `input` starts at the first byte that was not consumed.

@@ -32,7 +32,9 @@ const MAIL_MAX: usize = 1024;
 const READS_DONE_MAX: usize = 16;
 /// How long a peer of a closing connection may take no output.
 const CLOSING_S: u64 = 60;
-/// The same while a worker rests: nothing happens, and the service and all connections wait for events.
+/// How long a handshake may take.
+const HANDSHAKE_S: u64 = 10;
+/// The time between ticks while a worker rests: nothing happens, and the service and all connections wait for events.
 const REST_MS: u64 = 10_000;
 /// Ticks without an event, and without a connection that is to be looked at again, before a worker rests.
 const QUIET_TICKS: u32 = 2 * SWEEP_TICKS;
@@ -166,7 +168,7 @@ impl<S: Service> Run<S> {
             // The round may have taken long.
             wait_ms = wait_ms.min(deadline_ms.saturating_sub(now_ms()));
         }
-        let may_wait = own.fall_asleep() && !self.service.has_work();
+        let may_wait = own.fall_asleep() && !self.service.has_work() && !self.table.handshakes.are_deferred();
         let timeout = if may_wait { Duration::from_millis(wait_ms) } else { Duration::ZERO };
         self.reactor.wait(timeout, &mut self.table.outbox)?;
         own.awake();
@@ -180,6 +182,7 @@ impl<S: Service> Run<S> {
             self.end_rest();
         }
         self.take_unsent();
+        self.table.begin_handshakes(&mut self.service, &mut self.reactor);
         self.take_events();
         self.take_mail(shared);
         if self.service.has_work() {
@@ -357,26 +360,27 @@ impl<S: Service> Run<S> {
         }
         let address = |ip: Option<_>| ip.map_or_else(|| origin.address.clone(), Address::Ip);
         let peer = Peer {
+            names: Vec::new(),
             remote: address(stream.peer()),
             local: address(stream.local()),
             worker: self.worker.index,
             descriptor: stream.number(),
         };
-        let transport = origin.transport.as_ref().map(|make| make());
         let id = self.worker.shared.next_id();
         let Some(mut connection) = self.table.connect(&mut self.reactor, stream, id) else {
             self.worker.shared.release(self.worker.index);
             return;
         };
-        connection.transport = transport;
-        connection.session = self.service.open(id, &peer, &mut self.table.scratch);
-        self.table.counters().opened.add(1);
-        if connection.session.is_none() {
-            connection.life = Life::Closing;
-            self.table.counters().closed.add(1);
-            self.worker.shared.release(self.worker.index);
+        match &origin.transport {
+            None => self.table.open_session(&mut self.service, &mut connection, &peer),
+            Some(make) => {
+                connection.coding.transport = make(&peer);
+                if connection.coding.transport.is_none() {
+                    connection.life = Life::Dead;
+                }
+                self.table.begin_handshake(&mut self.service, &mut self.reactor, &mut connection, peer);
+            }
         }
-        self.table.deliver(&mut connection);
         self.table.settle(&mut self.service, &mut self.reactor, connection);
     }
 
@@ -410,7 +414,8 @@ impl<S: Service> Run<S> {
         let now_s = self.table.now_s;
         let Some(connection) = self.table.slab.by_place(place) else { return };
         let timeout = self.worker.shared.limits.idle_timeout_s.load(Ordering::Relaxed);
-        if timeout > 0 || connection.life != Life::Open || connection.output.pending.is_some() {
+        let is_opening = connection.coding.opening.is_some();
+        if timeout > 0 || connection.life != Life::Open || connection.output.pending.is_some() || is_opening {
             self.quiet = 0;
         }
         let idle = timeout > 0
@@ -419,17 +424,18 @@ impl<S: Service> Run<S> {
             && !connection.paused
             && connection.output.holds == 0
             && connection.session.as_ref().is_some_and(|session| !self.service.may_idle(session));
+        let stalled = is_opening && now_s.saturating_sub(connection.second) > HANDSHAKE_S;
         let lingered = connection.life == Life::Lingering && now_s > connection.second;
         let stuck = connection.life == Life::Closing && now_s.saturating_sub(connection.second) > CLOSING_S;
         let limits = &self.worker.shared.limits;
         let choked = connection.is_choked(limits.unread_bytes_max())
             && now_s.saturating_sub(connection.output.taken_s) > limits.unread_s_max.load(Ordering::Relaxed);
-        if !idle && !lingered && !stuck && connection.output.pending.is_none() {
+        if !idle && !lingered && !stuck && !stalled && connection.output.pending.is_none() {
             return;
         }
         let token = connection.token;
         if let Some(mut connection) = self.table.slab.take(token) {
-            if idle || lingered || stuck || choked {
+            if idle || lingered || stuck || stalled || choked {
                 connection.life = Life::Dead;
                 self.table.counters().closed_by.timeout.add(usize::from(idle));
                 self.table.counters().closed_by.output_limit.add(usize::from(choked));

@@ -14,7 +14,7 @@ use crate::fault::Fault;
 use crate::manifest::Manifest;
 
 const LOCK: &str = "LOCK";
-const MANIFEST: &str = "MANIFEST";
+pub(crate) const MANIFEST: &str = "MANIFEST";
 const SEGMENT: &str = "log-";
 const BASE: &str = "base-";
 /// Segments that are ready for use, under any number.
@@ -166,6 +166,19 @@ pub fn segment_path(directory: &Path, number: u64) -> PathBuf {
 #[must_use]
 pub fn base_path(directory: &Path, number: u64, part: u32) -> PathBuf {
     directory.join(format!("{BASE}{number:08}.{part}"))
+}
+
+/// What tells the directory of a log from its copies.
+///
+/// # Errors
+/// As the system reports them.
+pub fn identity(directory: &Path) -> io::Result<(u64, u64)> {
+    files::identity(directory.join(LOCK))
+}
+
+/// Whether a file of this name is of a log.
+pub(crate) fn is_of_log(name: &str) -> bool {
+    name == MANIFEST || name == LOCK || number(name, SEGMENT).is_some() || number(name, BASE).is_some()
 }
 
 /// The manifest of a directory; none when there is nothing of a log.

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
+use almandine_base::step;
 use almandine_io::sync::{Condvar, Mutex, MutexGuard};
 use almandine_io::{files, thread};
 
@@ -135,10 +136,12 @@ impl Spares {
         state.ready.is_empty() && state.failure.is_some()
     }
 
-    /// A file of the log that is not needed any more.
+    /// A file of the log that is not needed any more. One that has another name, in a backup, is not written again.
     pub(crate) fn recycle(&self, path: &Path) -> Result<(), Fault> {
+        let names = files::links(path).map_err(|error| Fault::io("look at", path, error))?;
+        let is_free = step!(KeepLinked, names == 1, else true);
         let mut state = self.shared.state();
-        let is_wanted = state.ready.len() < READY && length(path)? == state.bytes;
+        let is_wanted = is_free && state.ready.len() < READY && length(path)? == state.bytes;
         if !is_wanted {
             return files::remove(path).map_err(|error| Fault::io("remove", path, error));
         }

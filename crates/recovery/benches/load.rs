@@ -55,7 +55,8 @@ fn main() {
                 load::load(accessor, &snapshot[..], &options, &mut |_, _| true).expect("a snapshot");
             });
         }
-        redis(keys, &snapshot);
+        drop(base);
+        redis(keys, snapshot);
     }
 }
 
@@ -145,11 +146,12 @@ fn line(what: &str, keys: u64, cpu_ns: u64, elapsed: Duration) {
 }
 
 /// What redis-server takes for the same file.
-fn redis(keys: u64, snapshot: &[u8]) {
+fn redis(keys: u64, snapshot: Vec<u8>) {
     let directory = std::env::temp_dir().join(format!("almandine-load-{}", std::process::id()));
     let port = std::net::TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).expect("a port").port();
     let path = directory.display().to_string();
-    std::fs::create_dir_all(&directory).and_then(|()| std::fs::write(directory.join("dump.rdb"), snapshot)).expect("a file");
+    std::fs::create_dir_all(&directory).and_then(|()| std::fs::write(directory.join("dump.rdb"), &snapshot)).expect("a file");
+    drop(snapshot);
     let began = Instant::now();
     let started = Command::new("redis-server")
         .args(["--port", &port.to_string(), "--save", "", "--dir", &path, "--bind", "127.0.0.1"])

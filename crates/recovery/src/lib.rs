@@ -1,6 +1,7 @@
 //! From files to a keyspace and back: snapshots, bases, and the redo of the operation log.
 //!
-//! **Is**: [`load`] (files of Redis into a keyspace), [`save`] (a keyspace into files of Redis), [`base`] (a copy of
+//! **Is**: [`load`] (files of Redis into a keyspace), [`save`] (a keyspace into files of Redis), [`transcribe`] (such files value
+//! by value, without a keyspace), [`base`] (a copy of
 //! all keys that the log completes), [`redo`] (the units of the log).
 //! **Is not**: a place that knows clients or commands.
 //! **Invariants**: what is loaded is whole or refused; redo looks at no clock.
@@ -16,5 +17,6 @@ pub mod load;
 pub mod put;
 pub mod redo;
 pub mod save;
+pub mod transcribe;
 
 pub use lanes::LANES_MAX;

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use almandine_config::choices::EvictionPolicy as Policy;
 use almandine_config::special::BufferLimits;
-use almandine_config::{SetError, Settings};
+use almandine_config::{Parameter, SetError, Settings};
 use almandine_keyspace::{EvictionOrder, EvictionPolicy, Keyspace};
 use almandine_net::{Limits, OutputLimit};
 
@@ -34,8 +34,9 @@ pub(crate) fn apply(
     keyspace: &Keyspace,
     network: &Network,
     host: &dyn Host,
+    changed: &[&'static Parameter],
 ) -> Result<(), SetError> {
-    let change = network.prepare(settings, &host.directory(settings))?;
+    let change = network.prepare(settings, &host.directory(settings), changed.iter().any(|parameter| parameter.names_content()))?;
     host.prepare(settings)?;
     set_limits(limits, settings);
     set_eviction(settings, keyspace);
@@ -89,6 +90,7 @@ fn set_limits(limits: &Limits, settings: &Settings) {
     limits.keepalive_s.store(settings.network.tcp_keepalive_s.into(), Relaxed);
     limits.input_bytes_max.store(saturated(connections.query_buffer_bytes_max), Relaxed);
     limits.output_pause_bytes.store(output_pause_bytes(connections.output_pause_bytes, settings.memory.maxmemory), Relaxed);
+    limits.handshakes_per_round.store(settings.tls.handshakes_per_round, Relaxed);
     set_output_limits(limits, &connections.output_buffer_limits);
 }
 

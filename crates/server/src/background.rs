@@ -13,6 +13,7 @@ use almandine_net::Handle;
 
 use crate::refusals::Refusals;
 use crate::storage::Watch;
+use crate::tls::Tls;
 
 const PERIOD: Duration = Duration::from_millis(100);
 /// The same while all workers rest.
@@ -40,7 +41,7 @@ impl Control {
 }
 
 /// Starts the thread.
-pub(crate) fn start(instance: Arc<Instance>, network: Handle<Message>, mut storage: Watch) -> io::Result<Control> {
+pub(crate) fn start(instance: Arc<Instance>, network: Handle<Message>, mut storage: Watch, tls: Arc<Tls>) -> io::Result<Control> {
     let waker = Arc::new(Waker::new());
     instance.workers.rest.install_waker(Arc::clone(&waker));
     let own = Arc::clone(&waker);
@@ -50,6 +51,7 @@ pub(crate) fn start(instance: Arc<Instance>, network: Handle<Message>, mut stora
             turn(&instance, &network);
             storage.turn(&instance);
             refusals.turn(&instance);
+            tls.turn();
             turns = turns.wrapping_add(1);
             if turns % TURNS_BETWEEN_FIGURES == 0 {
                 log_figures(&instance);

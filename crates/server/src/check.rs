@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use almandine_config::Report;
 
-use crate::{log, node, startup, storage, users};
+use crate::{log, node, startup, storage, tls, users};
 
 /// Prints every error and every note. The status is that of the start.
 pub(crate) fn print(report: &Report) -> ExitCode {
@@ -20,8 +20,9 @@ pub(crate) fn print(report: &Report) -> ExitCode {
         errors.extend(storage::check(settings, directory).err());
         warnings.extend(startup::too_little_memory(settings));
         errors.extend(log::check_directory(settings).err().map(|error| error.to_string()));
-        if settings.network.port == 0 && settings.network.unix_socket.is_empty() {
-            errors.push("the server would listen nowhere: set 'port' or 'unixsocket'".to_owned());
+        errors.extend(tls::check(settings, directory).err().map(|fault| fault.to_string()));
+        if settings.network.port == 0 && settings.tls.port == 0 && settings.network.unix_socket.is_empty() {
+            errors.push("the server would listen nowhere: set 'port', 'tls-port' or 'unixsocket'".to_owned());
         }
     }
     for error in &errors {

@@ -1,6 +1,7 @@
 //! The files of one server become those of another, without a server: the log, append-only files of Redis, snapshots.
 //!
-//! What is read is never changed, and nothing is written where there is something already.
+//! What is read is never changed, and nothing is written where there is something already. A snapshot becomes another one value by
+//! value; where commands or a log follow, or a log is made, all data is in memory on the way.
 
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
@@ -10,11 +11,19 @@ use almandine_io::files;
 use almandine_oplog::directory::Directory;
 use almandine_oplog::fault::Fault;
 use almandine_rdb::aof::{AofFile, AofKind, AofManifest};
-use almandine_recovery::save::{SaveError, SaveProgress};
+use almandine_recovery::load::{Existing, FileInput, LoadOptions, Loaded};
+use almandine_recovery::put::ValueLimits;
+use almandine_recovery::save::{SaveError, SaveOptions, SaveProgress, Saved};
+use almandine_recovery::transcribe::{self, PassOptions, Passed, Passes, TranscribeError};
+use almandine_script::RestorePolicy;
 
 use crate::offline::{Offline, Readable};
 use crate::operation_log::{self, Extent};
-use crate::snapshots::base::write_base;
+use crate::snapshots::base::{base_options, write_base};
+use crate::snapshots::load;
+
+/// The name of the snapshot in an append-only file of Redis.
+const BASE: &str = "appendonly.aof.1.base.rdb";
 
 /// What is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,6 +41,8 @@ pub struct Conversion {
     readable: Readable,
     to: PathBuf,
     form: Form,
+    /// Bytes of memory for the search for keys that are there twice, where not all of them are in memory.
+    search_bytes: usize,
     offline: Offline,
     writing: SaveProgress,
 }
@@ -55,11 +66,12 @@ pub struct Converted {
 
 impl Conversion {
     /// What lies at `from` is to become `form` at `to`. `settings` are flags of the server: `--databases`, `--rdb-version` and what
-    /// else loading depends on.
+    /// else loading depends on. `search_bytes` of memory are for the search for keys that are there twice, where not all of them
+    /// are in memory.
     ///
     /// # Errors
     /// When `from` is nothing that can be read, there is something at `to`, or a setting is wrong.
-    pub fn new(from: &Path, to: &Path, form: Form, settings: &[String]) -> io::Result<Self> {
+    pub fn new(from: &Path, to: &Path, form: Form, search_bytes: usize, settings: &[String]) -> io::Result<Self> {
         let invalid = |text: String| io::Error::new(ErrorKind::InvalidInput, text);
         let (readable, name) = find(from)?;
         let mut settings = settings.to_vec();
@@ -79,16 +91,15 @@ impl Conversion {
         let table = crate::commands::table(&[]).map_err(invalid)?;
         let offline = Offline::new(config, table)?;
         offline.instance.persistence.begin_loading(bytes_of(&readable)?);
-        Ok(Self { readable, to: to.to_owned(), form, offline, writing: SaveProgress::default() })
+        Ok(Self { readable, to: to.to_owned(), form, search_bytes, offline, writing: SaveProgress::default() })
     }
 
-    /// How much is done, 0 to 1: reading is the first half.
+    /// How much is done, 0 to 1. Where all data is read into memory, that is the first half.
     #[must_use]
     #[expect(clippy::cast_precision_loss, reason = "a percentage is shown")]
     pub fn share(&self) -> f64 {
-        let read = self.offline.instance.persistence.loading.figures().share();
-        let written = self.writing.millionths() as f64 / 1e6;
-        if written > 0.0 { 0.5 + written / 2.0 } else { read / 2.0 }
+        let read = self.offline.instance.persistence.loading.figures().share() / 2.0;
+        read + (1.0 - read) * self.writing.millionths() as f64 / 1e6
     }
 
     /// Does it.
@@ -101,31 +112,76 @@ impl Conversion {
             Readable::Log(path) => lock(path)?,
             _ => None,
         };
-        let notes = self.offline.read(&self.readable, Extent::Whole)?;
         let source = if matches!(self.readable, Readable::Log(_)) { "log" } else { "files of Redis" };
-        let mut converted = Converted { source, notes, functions: instance.scripts.libraries.all().len(), ..Converted::default() };
-        match self.form {
-            Form::Snapshot => self.snapshot(&self.to, &mut converted)?,
-            Form::RedisLog => {
-                files::make_directories(&self.to)?;
-                let name = "appendonly.aof.1.base.rdb";
-                self.snapshot(&self.to.join(name), &mut converted)?;
-                let base = AofFile { name: name.as_bytes().to_vec(), sequence: 1, kind: AofKind::Base };
-                let manifest = AofManifest { base: Some(base), ..AofManifest::default() };
-                files::replace(self.to.join("appendonly.aof.manifest"), manifest.encode())?;
-            }
-            Form::Log => (converted.keys, converted.bytes) = operation_log::write_new(instance, &self.to)?,
+        let mut converted = Converted { source, ..Converted::default() };
+        if self.form == Form::Log {
+            converted.notes = self.offline.read(&self.readable, Extent::Whole)?;
+            (converted.keys, converted.bytes) = operation_log::write_new(instance, &self.to)?;
+        } else {
+            let to = match self.form {
+                Form::RedisLog => {
+                    files::make_directories(&self.to)?;
+                    self.to.join(BASE)
+                }
+                _ => self.to.clone(),
+            };
+            let saved = match self.transcribed(&to)? {
+                Some(saved) => saved,
+                None => {
+                    converted.notes = self.offline.read(&self.readable, Extent::Whole)?;
+                    write_base(instance, &to, &self.writing).map_err(of_save)?
+                }
+            };
+            (converted.keys, converted.bytes, converted.newer) = (saved.keys, saved.bytes, saved.newer);
         }
+        if self.form == Form::RedisLog {
+            let base = AofFile { name: BASE.as_bytes().to_vec(), sequence: 1, kind: AofKind::Base };
+            let manifest = AofManifest { base: Some(base), ..AofManifest::default() };
+            files::replace(self.to.join("appendonly.aof.manifest"), manifest.encode())?;
+        }
+        converted.functions = instance.scripts.libraries.all().len();
         Ok(converted)
     }
 
-    fn snapshot(&self, path: &Path, converted: &mut Converted) -> io::Result<()> {
-        let saved = write_base(&self.offline.instance, path, &self.writing).map_err(|error| match error {
-            SaveError::Io(error) => error,
-            error => io::Error::other(error.to_string()),
-        })?;
-        (converted.keys, converted.bytes, converted.newer) = (saved.keys, saved.bytes, saved.newer);
-        Ok(())
+    /// Writes a snapshot value by value. None where something follows that changes what it has.
+    fn transcribed(&self, to: &Path) -> io::Result<Option<Saved>> {
+        let Some(from) = self.offline.snapshot(&self.readable)? else { return Ok(None) };
+        let (instance, bytes) = (&self.offline.instance, files::open(&from)?.len()?);
+        let settings = &instance.config.snapshot().settings;
+        let LoadOptions { read, .. } = load::options(settings, Existing::Refuse);
+        let options = PassOptions { read, databases: settings.process.databases, memory_bytes: self.search_bytes };
+        let proceed = &mut |passed: Passed| {
+            if passed.passes == 0 {
+                self.writing.copied(0, passed.bytes.saturating_mul(1_000_000).checked_div(bytes).unwrap_or(0));
+            }
+            true
+        };
+        let mut more = false;
+        let approve = &mut |loaded: &Loaded, passed: Passed| {
+            more = passed.bytes < bytes;
+            if more {
+                return Err(io::Error::other("commands follow"));
+            }
+            load::restore(instance, &from, &loaded.functions, RestorePolicy::Append)
+        };
+        let save = SaveOptions { functions: Vec::new(), ..base_options(instance) };
+        let passes = Passes { open: &mut || files::open(&from).map(FileInput::new), options, proceed };
+        match transcribe::transcribe(passes, to, &save, &ValueLimits::of(settings), approve) {
+            Ok((_, saved)) => Ok(Some(saved)),
+            Err(_) if more => {
+                self.writing.copied(0, 0);
+                Ok(None)
+            }
+            Err(TranscribeError::Load(error)) => Err(load::failed(&from, &error)),
+            Err(TranscribeError::Save(error)) => Err(of_save(error)),
+        }
+    }
+}
+
+fn of_save(error: SaveError) -> io::Error {
+    match error {
+        SaveError::Io(error) => error,
+        error => io::Error::other(error.to_string()),
     }
 }
 

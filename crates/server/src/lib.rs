@@ -33,6 +33,7 @@ mod snapshots;
 mod startup;
 mod storage;
 mod title;
+mod tls;
 mod unserved;
 mod users;
 mod workers;

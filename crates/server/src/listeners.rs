@@ -1,4 +1,4 @@
-//! What the server listens on, as `port`, `bind` and `unixsocket` say.
+//! What the server listens on, as `port`, `tls-port`, `bind` and `unixsocket` say.
 //!
 //! A change opens what is new beside what there is, so that a failure leaves everything as it was; what is asked for as before
 //! stays open.
@@ -10,7 +10,7 @@ use std::sync::Arc;
 use almandine_config::sections::network::Network as Settings;
 use almandine_io::files;
 use almandine_io::socket::{self, ListenOptions, Listener};
-use almandine_net::Endpoint;
+use almandine_net::{Endpoint, TransportFactory};
 
 /// The listeners of one moment.
 #[derive(Default)]
@@ -24,7 +24,20 @@ struct Tcp {
     /// The word of `bind`.
     word: String,
     port: u16,
+    secure: bool,
     endpoint: Arc<Endpoint>,
+}
+
+/// What is asked for.
+#[derive(Clone, Copy)]
+pub(crate) struct Asked<'s> {
+    pub(crate) network: &'s Settings,
+    /// Zero for none.
+    pub(crate) tls_port: u16,
+    /// Of the connections to it.
+    pub(crate) transports: &'s TransportFactory,
+    /// Where relative paths begin.
+    pub(crate) directory: &'s Path,
 }
 
 #[derive(Clone)]
@@ -63,42 +76,49 @@ pub(crate) struct Failure {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum On {
     Tcp,
+    Tls,
     Unix,
 }
 
 impl Listeners {
-    /// What `settings` ask for: taken from these where it is the same, and opened where it is new. What is not asked for any more
-    /// listens on. A relative path begins at `directory`.
-    pub(crate) fn following(&self, settings: &Settings, directory: &Path) -> Result<Self, Failure> {
-        let tcp = self.tcp_following(settings).map_err(|error| {
-            let text = format!("Failed listening on port {} (TCP), aborting: {error}", settings.port);
-            Failure { on: On::Tcp, error: io::Error::new(error.kind(), text) }
-        })?;
-        let unix = self.unix_following(settings, directory).map_err(|error| {
+    /// What is asked for: taken from these where it is the same, and opened where it is new. What is not asked for any more
+    /// listens on.
+    pub(crate) fn following(&self, asked: Asked<'_>) -> Result<Self, Failure> {
+        let failed = |on, port, kind| {
+            move |error: io::Error| {
+                let text = format!("Failed listening on port {port} ({kind}), aborting: {error}");
+                Failure { on, error: io::Error::new(error.kind(), text) }
+            }
+        };
+        let (settings, secure) = (asked.network, Some(asked.transports));
+        let mut tcp = self.tcp_following(settings, settings.port, None).map_err(failed(On::Tcp, settings.port, "TCP"))?;
+        tcp.extend(self.tcp_following(settings, asked.tls_port, secure).map_err(failed(On::Tls, asked.tls_port, "TLS"))?);
+        let unix = self.unix_following(settings, asked.directory).map_err(|error| {
             let error = io::Error::new(error.kind(), format!("could not listen on {}: {error}", settings.unix_socket));
             Failure { on: On::Unix, error }
         })?;
         Ok(Self { tcp, unix })
     }
 
-    fn tcp_following(&self, settings: &Settings) -> io::Result<Vec<Tcp>> {
+    fn tcp_following(&self, settings: &Settings, port: u16, transports: Option<&TransportFactory>) -> io::Result<Vec<Tcp>> {
         let mut all: Vec<Tcp> = Vec::new();
-        if settings.port == 0 {
+        if port == 0 {
             return Ok(all);
         }
+        let secure = transports.is_some();
         let options =
             ListenOptions { backlog: settings.tcp_backlog, mark: settings.socket_mark, multipath: settings.multipath_tcp };
-        let with_port: Vec<&Tcp> = self.tcp.iter().filter(|known| known.port == settings.port).collect();
+        let with_port: Vec<&Tcp> = self.tcp.iter().filter(|known| known.port == port).collect();
         let lenders: Vec<&Listener> = with_port.iter().map(|known| &*known.endpoint.listener).collect();
         for word in &settings.bind {
             if all.iter().any(|known| known.word == *word) {
                 return Err(io::Error::new(io::ErrorKind::AddrInUse, format!("{word} is there twice")));
             }
-            if let Some(known) = with_port.iter().find(|known| known.word == *word) {
+            if let Some(known) = with_port.iter().find(|known| known.word == *word && known.secure == secure) {
                 known.endpoint.listener.set_backlog(settings.tcp_backlog)?;
                 all.push((*known).clone());
-            } else if let Some(listener) = socket::bind_one(word, settings.port, options, &lenders)? {
-                all.push(Tcp { word: word.clone(), port: settings.port, endpoint: endpoint(listener) });
+            } else if let Some(listener) = socket::bind_one(word, port, options, &lenders)? {
+                all.push(Tcp { word: word.clone(), port, secure, endpoint: endpoint(listener, transports.cloned()) });
             }
         }
         if all.is_empty() && !settings.bind.is_empty() {
@@ -122,7 +142,7 @@ impl Listeners {
         let absolute = std::path::absolute(directory.join(path))?;
         let listener = Listener::unix(&directory.join(path), mode, settings.tcp_backlog)?;
         let file = SocketFile { identity: files::identity(&absolute).ok(), path: absolute };
-        let unix = Unix { path: path.clone(), file: Arc::new(file), endpoint: endpoint(listener) };
+        let unix = Unix { path: path.clone(), file: Arc::new(file), endpoint: endpoint(listener, None) };
         if !settings.unix_socket_group.is_empty() {
             socket::set_group(&unix.file.path, &settings.unix_socket_group)?;
         }
@@ -137,7 +157,8 @@ impl Listeners {
     /// Says in the log where they are.
     pub(crate) fn announce(&self) {
         for endpoint in self.endpoints() {
-            tracing::info!("Listening on {}", endpoint.listener.address());
+            let by = if endpoint.transport.is_some() { " (TLS)" } else { "" };
+            tracing::info!("Listening on {}{by}", endpoint.listener.address());
         }
     }
 
@@ -147,8 +168,8 @@ impl Listeners {
     }
 }
 
-fn endpoint(listener: Listener) -> Arc<Endpoint> {
-    Arc::new(Endpoint { listener: Arc::new(listener), transport: None })
+fn endpoint(listener: Listener, transport: Option<TransportFactory>) -> Arc<Endpoint> {
+    Arc::new(Endpoint { listener: Arc::new(listener), transport })
 }
 
 #[cfg(test)]
@@ -162,36 +183,37 @@ mod tests {
         Settings { port, bind: bind.iter().map(ToString::to_string).collect(), ..network }
     }
 
-    fn here() -> &'static Path {
-        Path::new("")
+    fn following(listeners: &Listeners, network: &Settings) -> Result<Listeners, Failure> {
+        let transports: TransportFactory = Arc::new(|_| None);
+        listeners.following(Asked { network, tls_port: 0, transports: &transports, directory: Path::new("") })
     }
 
     #[test]
     fn what_is_asked_for_again_stays_and_a_failure_opens_nothing() {
         let port = free_port();
-        let first = Listeners::default().following(&settings(port, &["127.0.0.1"]), here()).unwrap();
-        let both = first.following(&settings(port, &["*", "127.0.0.1", "-192.0.2.1"]), here()).unwrap();
+        let first = following(&Listeners::default(), &settings(port, &["127.0.0.1"])).unwrap();
+        let both = following(&first, &settings(port, &["*", "127.0.0.1", "-192.0.2.1"])).unwrap();
         assert_eq!(both.endpoints().count(), 2);
         assert!(Arc::ptr_eq(both.endpoints().nth(1).unwrap(), first.endpoints().next().unwrap()));
-        assert!(both.are(&both.following(&settings(port, &["*", "127.0.0.1"]), here()).unwrap()) && !both.are(&first));
+        assert!(both.are(&following(&both, &settings(port, &["*", "127.0.0.1"])).unwrap()) && !both.are(&first));
         for wrong in [&["127.0.0.1", "192.0.2.1"][..], &["-192.0.2.1"], &["127.0.0.1", "127.0.0.1"]] {
-            assert_eq!(first.following(&settings(port, wrong), here()).err().unwrap().on, On::Tcp, "{wrong:?}");
+            assert_eq!(following(&first, &settings(port, wrong)).err().unwrap().on, On::Tcp, "{wrong:?}");
         }
-        assert_eq!(first.following(&settings(0, &["*"]), here()).unwrap().endpoints().count(), 0);
+        assert_eq!(following(&first, &settings(0, &["*"])).unwrap().endpoints().count(), 0);
     }
 
     #[test]
     fn the_file_of_a_socket_goes_with_the_last_who_listens() {
         let path = std::env::temp_dir().join(format!("almandine-listeners-{}.sock", std::process::id()));
         let with = Settings { unix_socket: path.to_str().unwrap().to_owned(), ..settings(0, &[]) };
-        let first = Listeners::default().following(&with, here()).unwrap();
-        let same = first.following(&Settings { unix_socket_permissions: 0o700, ..with.clone() }, here()).unwrap();
+        let first = following(&Listeners::default(), &with).unwrap();
+        let same = following(&first, &Settings { unix_socket_permissions: 0o700, ..with.clone() }).unwrap();
         drop(first);
         assert!(path.exists());
         drop(same);
         assert!(!path.exists());
         let missing = Settings { unix_socket_group: "no such group".to_owned(), ..with };
-        assert_eq!(Listeners::default().following(&missing, here()).err().unwrap().on, On::Unix);
+        assert_eq!(following(&Listeners::default(), &missing).err().unwrap().on, On::Unix);
         assert!(!path.exists(), "nothing is left behind");
     }
 }

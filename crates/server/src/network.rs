@@ -1,4 +1,4 @@
-//! Listeners and workers of a server that runs: CONFIG SET `port`, `bind`, `unixsocket`, `workers` and their like.
+//! Listeners and workers of a server that runs: CONFIG SET `port`, `tls-port`, `bind`, `unixsocket`, `workers` and their like.
 //!
 //! A change has two steps. [`Network::prepare`] opens listeners and starts workers beside those that serve, and may fail; then
 //! nothing has changed. [`Network::commit`] cannot fail. A change of the configuration holds its lock, so changes follow one
@@ -8,17 +8,21 @@ use std::path::Path;
 use std::sync::{Arc, PoisonError};
 
 use almandine_config::{SetError, Settings};
+use almandine_console::Console;
 use almandine_instance::Message;
 use almandine_io::sync::{Mutex, MutexGuard};
 use almandine_net::Handle;
 
-use crate::listeners::{Failure, Listeners, On};
+use crate::listeners::{Asked, Failure, Listeners, On};
+use crate::tls::{self, Tls};
 use crate::workers::{self, Workers};
 
 /// The network of a server.
 pub(crate) struct Network {
     handle: Handle<Message>,
     workers: Workers,
+    tls: Arc<Tls>,
+    console: Console,
     current: Mutex<Current>,
 }
 
@@ -30,12 +34,20 @@ struct Current {
 /// What [`Network::prepare`] has made ready.
 pub(crate) struct Change {
     listeners: Listeners,
+    tls: tls::Prepared,
+    console: almandine_console::Change,
     settings: Settings,
 }
 
 impl Network {
-    pub(crate) fn new(handle: Handle<Message>, workers: Workers, listeners: Listeners, settings: Settings) -> Self {
-        Self { handle, workers, current: Mutex::new(Current { listeners, settings }) }
+    pub(crate) fn new(
+        handle: Handle<Message>,
+        workers: Workers,
+        (tls, console): (Arc<Tls>, Console),
+        listeners: Listeners,
+        settings: Settings,
+    ) -> Self {
+        Self { handle, workers, tls, console, current: Mutex::new(Current { listeners, settings }) }
     }
 
     /// Begins to serve.
@@ -56,21 +68,30 @@ impl Network {
         tracing::info!("Ready to accept connections");
     }
 
-    /// Makes ready what `settings` ask for; their relative paths begin at `directory`.
+    /// Makes ready what `settings` ask for; their relative paths begin at `directory`. Files of TLS are read `anew` or where others
+    /// are named.
     ///
     /// # Errors
     /// In Redis' words, with the parameter; the log says more.
-    pub(crate) fn prepare(&self, settings: &Settings, directory: &Path) -> Result<Change, SetError> {
+    pub(crate) fn prepare(&self, settings: &Settings, directory: &Path, anew: bool) -> Result<Change, SetError> {
         let current = self.current();
         self.check_workers(settings, &current.settings)?;
-        let listeners = current.listeners.following(&settings.network, directory).map_err(|failure| {
+        let tls = self.tls.prepare(settings, directory, anew).map_err(|fault| SetError::failed(fault.parameter, fault.text))?;
+        let transports = self.tls.transports();
+        let asked = Asked { network: &settings.network, tls_port: settings.tls.port, transports: &transports, directory };
+        let listeners = current.listeners.following(asked).map_err(|failure| {
             tracing::warn!("CONFIG SET: {}", failure.error);
             refusal(&failure, settings, &current.settings)
+        })?;
+        let console = self.console.prepare(&settings.console).map_err(|error| {
+            tracing::warn!("CONFIG SET: metrics on port {}: {error}", settings.console.port);
+            let is_port = settings.console.port != current.settings.console.port;
+            SetError::failed(if is_port { "metrics-port" } else { "metrics-bind" }, error.to_string())
         })?;
         self.workers
             .start(workers::wanted(settings))
             .map_err(|error| SetError::failed(stated(settings), format!("Unable to start a worker: {error}")))?;
-        Ok(Change { listeners, settings: settings.clone() })
+        Ok(Change { listeners, tls, console, settings: settings.clone() })
     }
 
     /// Makes it so.
@@ -81,6 +102,8 @@ impl Network {
             self.workers.activate(wanted);
             tracing::info!("{wanted} workers take new connections");
         }
+        self.tls.commit(change.tls);
+        self.console.commit(change.console);
         if !change.listeners.are(&current.listeners) {
             self.handle.listen(change.listeners.endpoints().map(Arc::clone).collect());
             change.listeners.announce();
@@ -98,6 +121,11 @@ impl Network {
         let outcome = self.workers.join();
         self.current().listeners = Listeners::default();
         outcome
+    }
+
+    /// Ends the console, last: until then it says that the server is ending.
+    pub(crate) fn end_console(&self) {
+        self.console.end();
     }
 
     fn check_workers(&self, settings: &Settings, before: &Settings) -> Result<(), SetError> {
@@ -131,7 +159,10 @@ fn refusal(failure: &Failure, settings: &Settings, before: &Settings) -> SetErro
             SetError::failed("port", "Unable to listen on this port. Check server logs.")
         }
         On::Tcp if settings.network.bind == before.network.bind => SetError::failed("tcp-backlog", failure.error.to_string()),
-        On::Tcp => SetError::failed("bind", "Failed to bind to specified addresses."),
+        On::Tls if settings.network.bind == before.network.bind => {
+            SetError::failed("tls-port", "Unable to listen on this port. Check server logs.")
+        }
+        On::Tcp | On::Tls => SetError::failed("bind", "Failed to bind to specified addresses."),
         On::Unix => {
             let changed = settings.network.unix_socket != before.network.unix_socket;
             SetError::failed(if changed { "unixsocket" } else { "unixsocketperm" }, failure.error.to_string())

@@ -9,20 +9,23 @@ use std::sync::{Arc, PoisonError};
 use almandine_base::limits::STORE_THREADS_MAX;
 use almandine_config::choices::IoBackend;
 use almandine_config::{Config, SetError, Settings};
+use almandine_console::Console;
 use almandine_handler::Table;
 use almandine_instance::{Build, Instance, Mailbox, Message, PauseScope, ShutdownRequest};
 use almandine_io::reactor::{self, Choice, Kind};
 use almandine_io::sync::Mutex;
 use almandine_io::{clock, entropy};
-use almandine_keyspace::{Keyspace, Storage};
+use almandine_keyspace::{KeptDevice, Keyspace, Storage};
 use almandine_net::{Handle, Limits};
 use almandine_recovery::LANES_MAX;
+use almandine_recovery::base::DeviceHead;
 
 use crate::background::Control;
-use crate::listeners::Listeners;
+use crate::listeners::{Asked, Listeners};
 use crate::network::Network;
 use crate::operation_log::{LogSlot, Rewriter};
 use crate::snapshots::Saver;
+use crate::tls::Tls;
 use crate::workers::Workers;
 use crate::{apply, background, commands, operation_log, snapshots, startup, storage, users, workers};
 
@@ -108,9 +111,19 @@ impl Node {
         operation_log::check(settings).map_err(io::Error::other)?;
         let table = follow_directives(&config)?;
         let acl = users::load(&config, table, &directory)?;
-        let storage::Opened { storage, health, watch } = storage::open(settings, &directory)?;
+        let found = find_log(settings, &directory)?;
+        let kept = found.as_ref().map_or(Ok(None), |found| found.device())?;
+        let contents = match (&found, kept) {
+            (None, _) => storage::Contents::Passing,
+            (Some(found), None) => storage::Contents::Begun(found.id()),
+            (Some(found), Some(_)) => storage::Contents::Kept(found.id()),
+        };
+        let storage::Opened { storage, health, watch } = storage::open(settings, &directory, contents)?;
         let (workers, active) = (workers::most(settings), workers::wanted(settings));
-        let keyspace = Keyspace::open(keyspace_options(settings, workers, storage))?;
+        let keyspace = Keyspace::open(keyspace_options(settings, workers, (storage, kept)))?;
+        if let Some(device) = keyspace.log().device().filter(|_| found.is_some()) {
+            device.keep_for_bases();
+        }
         apply::set_eviction(settings, &keyspace);
         apply::set_storage(settings, &keyspace);
         keyspace.listeners().tell_events(settings.observe.keyspace_events);
@@ -119,7 +132,11 @@ impl Node {
         if let Some(reason) = &selected.reason {
             tracing::info!("Using epoll: {reason}");
         }
-        let listeners = Listeners::default().following(&settings.network, &directory).map_err(|failure| failure.error)?;
+        let tls = Arc::<Tls>::default();
+        tls.commit(tls.prepare(settings, &directory, true).map_err(io::Error::other)?);
+        let (network, transports) = (&settings.network, tls.transports());
+        let asked = Asked { network, tls_port: settings.tls.port, transports: &transports, directory: &directory };
+        let listeners = Listeners::default().following(asked).map_err(|failure| failure.error)?;
         if listeners.endpoints().next().is_none() {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "configured to not listen anywhere, exiting"));
         }
@@ -128,17 +145,20 @@ impl Node {
         let (handle, seats) = almandine_net::open::<Message>(options)?;
         let instance = Arc::new(Instance::new(config, keyspace, workers, acl, run_id()));
         connect(&instance, &handle, workers);
-        let data = find_data(&instance, &directory)?;
+        let data = find_data(&instance, &directory, found)?;
         instance.gauges.storage.install(health);
         instance.install_build(Build { allocator: ALLOCATOR, reactor: selected.kind.name() });
-        let control = background::start(Arc::clone(&instance), handle.clone(), watch)?;
+        let control = background::start(Arc::clone(&instance), handle.clone(), watch, Arc::clone(&tls))?;
         let workers = Workers::new(seats, handle.clone(), &instance, table, settings.engine.pin_workers);
-        let network = Arc::new(Network::new(handle.clone(), workers, listeners, settings.clone()));
+        let console = open_console(&instance, table, &tls)?;
+        let network = Arc::new(Network::new(handle.clone(), workers, (tls, console), listeners, settings.clone()));
         let log = Arc::<LogSlot>::default();
         follow_changes(&instance, &network, limits, Arc::clone(&host), Arc::clone(&log));
         instance.persistence.saves.begin_from(instance.run.started_ms / 1000, 0);
         let saver = snapshots::start(Arc::clone(&instance), Arc::clone(&host), load_log(&instance, &host, &log, table))?;
         let (control, saver) = (Some(control), Some(saver));
+        let below = Arc::clone(&host);
+        operation_log::install_backups(&instance, move |settings| below.directory(settings));
         let rewriter = Some(operation_log::start(
             Arc::clone(&instance),
             Arc::clone(&log),
@@ -256,6 +276,7 @@ impl Node {
         if !std::thread::panicking() {
             operation_log::end(&self.instance, &self.log);
         }
+        self.network.end_console();
         outcome
     }
 }
@@ -267,8 +288,25 @@ impl Drop for Node {
     }
 }
 
+/// The console, which answers from now on where there is to be one.
+fn open_console(instance: &Arc<Instance>, table: &'static Table, tls: &Tls) -> io::Result<Console> {
+    let settings = &instance.config.snapshot().settings.console;
+    let console = Console::new(instance, table, tls.acceptor());
+    let change = console.prepare(settings).map_err(|error| {
+        io::Error::new(error.kind(), format!("Failed listening on port {} (metrics), aborting: {error}", settings.port))
+    })?;
+    console.commit(change);
+    Ok(console)
+}
+
+/// The log, where there is to be one.
+fn find_log(settings: &Settings, directory: &Path) -> io::Result<Option<operation_log::Found>> {
+    let find = || operation_log::find(settings, directory, directory.join(&settings.persistence.snapshot_file));
+    settings.persistence.append_only.then(find).transpose()
+}
+
 /// What is to be loaded: commands are refused from now on until it is.
-fn find_data(instance: &Instance, directory: &Path) -> io::Result<Data> {
+fn find_data(instance: &Instance, directory: &Path, log: Option<operation_log::Found>) -> io::Result<Data> {
     let settings = &instance.config.snapshot().settings;
     match almandine_recovery::save::remove_stale(directory) {
         Ok(0) => {}
@@ -276,8 +314,7 @@ fn find_data(instance: &Instance, directory: &Path) -> io::Result<Data> {
         Err(error) => tracing::warn!("Unfinished snapshots of earlier processes stay: {error}"),
     }
     let path = directory.join(&settings.persistence.snapshot_file);
-    if settings.persistence.append_only {
-        let found = operation_log::find(settings, directory, path)?;
+    if let Some(found) = log {
         instance.persistence.begin_loading(found.bytes());
         return Ok(Data::Log(Mutex::new(Some(Box::new(found)))));
     }
@@ -342,7 +379,7 @@ fn follow_changes(instance: &Arc<Instance>, network: &Arc<Network>, limits: Arc<
     let (keyspace, network) = (Arc::clone(&instance.keyspace), Arc::clone(network));
     let node = Arc::downgrade(instance);
     instance.install_applier(Box::new(move |settings, changed| {
-        apply::apply(settings, &limits, &keyspace, &network, &*host)?;
+        apply::apply(settings, &limits, &keyspace, &network, &*host, changed)?;
         if let Some(instance) = node.upgrade() {
             operation_log::follow(&instance, &log, settings, &host.directory(settings))?;
         }
@@ -351,15 +388,20 @@ fn follow_changes(instance: &Arc<Instance>, network: &Arc<Network>, limits: Arc<
     }));
 }
 
-fn keyspace_options(settings: &Settings, workers: usize, storage: Option<Storage>) -> almandine_keyspace::Options {
+fn keyspace_options(
+    settings: &Settings,
+    workers: usize,
+    (storage, kept): (Option<Storage>, Option<DeviceHead>),
+) -> almandine_keyspace::Options {
     let engine = &settings.engine;
     // Of a bucket of 64 bytes seven entries are keys.
     let keys_expected = (engine.index_bytes as u64 / 64) * 7;
     let store = almandine_store::Options {
-        // Beside the workers: what loads keys, and a reserve for control work.
-        sessions_max: (workers + workers.min(LANES_MAX) + 4).min(STORE_THREADS_MAX),
+        // Beside the workers: what loads keys, what goes on with scripts, and a reserve for control work.
+        sessions_max: (workers + workers.min(LANES_MAX) + 5).min(STORE_THREADS_MAX),
         keys_expected,
-        seed: entropy::seed(),
+        seed: kept.map_or_else(entropy::seed, |kept| kept.seed),
+        kept: kept.map(|kept| KeptDevice { index_buckets: kept.index_buckets }),
         mutable_fraction: f64::from(engine.log_mutable_percent) / 100.0,
         free_fraction_max: f64::from(engine.compaction_garbage_percent) / 100.0,
         storage,

@@ -69,6 +69,24 @@ impl Offline {
         Ok(Self { instance, table })
     }
 
+    /// The snapshot that is all there is, as far as names and sizes tell.
+    ///
+    /// # Errors
+    /// When it cannot be looked at.
+    pub(crate) fn snapshot(&self, readable: &Readable) -> io::Result<Option<PathBuf>> {
+        let source = match readable {
+            Readable::Log(_) => None,
+            Readable::RedisLog(path) => self.source(path)?,
+            Readable::RedisFile(path) => Some(redis_files::Source::alone(path)?),
+        };
+        source.map_or(Ok(None), |source| source.snapshot())
+    }
+
+    fn source(&self, path: &Path) -> io::Result<Option<redis_files::Source>> {
+        let settings = &self.instance.config.snapshot().settings;
+        redis_files::find(settings, path.parent().unwrap_or(Path::new(".")), path)
+    }
+
     /// Reads it, and says what a reader should know of it.
     ///
     /// # Errors
@@ -79,9 +97,7 @@ impl Offline {
         match readable {
             Readable::Log(path) => return read_log(instance, path, extent),
             Readable::RedisLog(path) => {
-                let settings = &instance.config.snapshot().settings;
-                let source = redis_files::find(settings, path.parent().unwrap_or(Path::new(".")), path)?;
-                redis_files::load(instance, self.table, &source.ok_or_else(|| none(path))?)?;
+                redis_files::load(instance, self.table, &self.source(path)?.ok_or_else(|| none(path))?)?;
             }
             Readable::RedisFile(path) => {
                 redis_files::load(instance, self.table, &redis_files::Source::alone(path)?)?;

@@ -5,6 +5,7 @@ use std::fmt::Write;
 use std::process::ExitCode;
 
 use almandine_config::manual::{self, Shell};
+use almandine_console::FAMILIES;
 use almandine_handler::{Table, help};
 use almandine_instance::metrics::METRICS;
 
@@ -28,11 +29,12 @@ fn text(what: &str) -> Result<String, String> {
         "commands" => commands(commands::table(&[]).map_err(|error| error.to_string())?),
         "config" => manual::reference(),
         "metrics" => metrics(),
+        "prometheus" => prometheus(),
         "man" => manual::page(),
         "bash" => manual::completions(Shell::Bash),
         "zsh" => manual::completions(Shell::Zsh),
         "fish" => manual::completions(Shell::Fish),
-        _ => return Err("--print-reference takes commands, config, metrics, man, bash, zsh or fish".to_owned()),
+        _ => return Err("--print-reference takes commands, config, metrics, prometheus, man, bash, zsh or fish".to_owned()),
     })
 }
 
@@ -76,6 +78,22 @@ fn metrics() -> String {
     text
 }
 
+fn prometheus() -> String {
+    let mut text = String::from(
+        "# Reference of the page for Prometheus\n\nGenerated from the console's table by `cargo xtask docs`; do not edit.\n\n\
+         `redis_` begins names that mean what they mean in redis_exporter. A name stays once it is here. Counters begin anew at a \
+         restart and at CONFIG RESETSTAT.\n\n\
+         | name | kind | labels | field of INFO | meaning |\n|---|---|---|---|---|\n",
+    );
+    for family in FAMILIES {
+        let labels: Vec<_> = family.labels.iter().map(|label| format!("`{label}`")).collect();
+        let info = family.info().map_or_else(String::new, |field| format!("`{field}`"));
+        let (kind, help) = (format!("{:?}", family.kind()).to_lowercase(), cell(family.help()));
+        let _ = writeln!(text, "| `{}` | {kind} | {} | {info} | {help} |", family.name, labels.join(" "));
+    }
+    text
+}
+
 /// Text that may stand in a cell of a table.
 fn cell(text: &str) -> String {
     text.replace('|', "\\|")
@@ -91,7 +109,7 @@ mod tests {
     #[test]
     fn the_references_in_the_tree_are_what_the_tables_say() {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference");
-        for what in ["commands", "config", "metrics"] {
+        for what in ["commands", "config", "metrics", "prometheus"] {
             let kept = fs::read_to_string(folder.join(what).with_extension("md")).unwrap_or_default();
             assert!(kept == text(what).unwrap(), "docs/reference/{what}.md is stale: `cargo xtask docs` refreshes it");
         }

@@ -32,7 +32,8 @@ pub(crate) fn follow(settings: &Settings) {
 /// The template with its names replaced. That it has no others is checked when it is set.
 fn expanded(settings: &Settings, fixed: &Fixed) -> String {
     let network = &settings.network;
-    let address = match (network.port, network.bind.first()) {
+    let secure_port = settings.tls.port;
+    let address = match (if network.port == 0 { secure_port } else { network.port }, network.bind.first()) {
         (0, _) => network.unix_socket.clone(),
         (port, address) => format!("{}:{port}", address.map_or("*", String::as_str)),
     };
@@ -41,7 +42,7 @@ fn expanded(settings: &Settings, fixed: &Fixed) -> String {
         ("{listen-addr}", address),
         ("{server-mode}", String::new()),
         ("{port}", network.port.to_string()),
-        ("{tls-port}", "0".to_owned()),
+        ("{tls-port}", secure_port.to_string()),
         ("{unixsocket}", network.unix_socket.clone()),
         ("{config-file}", fixed.file.clone()),
     ];

@@ -7,7 +7,7 @@
 use almandine_command_spec::{Access, Begin, Category, CommandSpec, Find, Group, KeySpec, Keys, Traits};
 
 /// All of them. Containers bring their subcommands.
-pub(crate) const UNSERVED: &[&[CommandSpec]] = &[REPLICATION, CLUSTER, VECTOR_SETS, ARRAYS, BACKUP];
+pub(crate) const UNSERVED: &[&[CommandSpec]] = &[REPLICATION, CLUSTER, VECTOR_SETS, ARRAYS];
 
 const fn command(name: &'static str, arity: i16, group: Group, traits: Traits) -> CommandSpec {
     CommandSpec { name, arity, group, traits, ..CommandSpec::BLANK }
@@ -185,18 +185,4 @@ const ARRAYS: &[CommandSpec] = &[
     on_value("ARSCAN", -4, READS),
     on_value("ARSEEK", 3, WRITES_FAST),
     on_value("ARSET", -4, WRITES_FAST),
-];
-
-const OPERATOR: Traits = Traits { admin: true, noscript: true, ..Traits::NONE };
-
-const BACKUP: &[CommandSpec] = &[CommandSpec { subcommands: OF_BACKUP, ..command("BACKUP", -2, Group::Server, Traits::NONE) }];
-
-const OF_BACKUP: &[&CommandSpec] = &[
-    &command("BACKUP|ABORT", 2, Group::Server, OPERATOR),
-    &command("BACKUP|CLEANUP", 2, Group::Server, OPERATOR),
-    &command("BACKUP|HELP", 2, Group::Server, ASKS),
-    &command("BACKUP|LIST", 2, Group::Server, OPERATOR),
-    &command("BACKUP|SEAL", 2, Group::Server, OPERATOR),
-    &command("BACKUP|START", 2, Group::Server, OPERATOR),
-    &command("BACKUP|STATUS", 2, Group::Server, OPERATOR),
 ];

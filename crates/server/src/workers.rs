@@ -14,7 +14,7 @@ use almandine_instance::{Instance, Message, ShutdownRequest};
 use almandine_io::sync::{Mutex, MutexGuard, Receiver, Sender, channel};
 use almandine_io::thread::{self, JoinHandle};
 use almandine_net::{Handle, Worker};
-use almandine_session::WorkerService;
+use almandine_session::{Carrier, WorkerService};
 
 type Seat = Worker<Message>;
 type WorkerThread = JoinHandle<io::Result<()>>;
@@ -40,6 +40,7 @@ struct Common {
     instance: Weak<Instance>,
     table: &'static Table,
     pin: bool,
+    carrier: Arc<Carrier>,
 }
 
 /// The workers.
@@ -65,7 +66,8 @@ impl Workers {
         table: &'static Table,
         pin: bool,
     ) -> Self {
-        let common = Common { instance: Arc::downgrade(instance), table, pin };
+        let carrier = Arc::new(Carrier::new(instance, table));
+        let common = Common { instance: Arc::downgrade(instance), table, pin, carrier };
         Self { common, network, state: Mutex::new(State { seats: seats.into(), threads: Vec::new() }) }
     }
 
@@ -109,6 +111,7 @@ impl Workers {
         let threads = std::mem::take(&mut self.state().threads);
         let join_one = |thread: WorkerThread| thread.join().unwrap_or_else(|_| Err(io::Error::other("a worker panicked")));
         let outcomes: Vec<_> = threads.into_iter().map(join_one).collect();
+        self.common.carrier.join();
         outcomes.into_iter().collect()
     }
 
@@ -153,7 +156,9 @@ fn run(given: Receiver<Seat>, report: Sender<Option<(Seat, io::Error)>>, common:
         }
     };
     report.send(None);
-    let outcome = seat.run_on(reactor, WorkerService::new(Arc::clone(&instance), common.table, accessor, worker)).map(drop);
+    let mut service = WorkerService::new(Arc::clone(&instance), common.table, accessor, worker);
+    service.carry_by(Arc::clone(&common.carrier));
+    let outcome = seat.run_on(reactor, service).map(drop);
     if let Err(error) = &outcome {
         tracing::error!("Worker {worker} failed: {error}");
         instance.shutdown.end(ShutdownRequest::default());

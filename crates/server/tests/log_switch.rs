@@ -22,6 +22,7 @@ fn info(client: &mut Client, field: &str) -> String {
 fn await_base(client: &mut Client) {
     let began = Instant::now();
     while info(client, "aof_rewrite_in_progress") != "0" {
+        std::thread::sleep(Duration::from_millis(5));
         assert!(began.elapsed() < PATIENCE, "the first base is not written");
     }
     assert_eq!(info(client, "aof_last_bgrewrite_status"), "ok");

@@ -255,7 +255,10 @@ fn what_was_set_is_in_the_rewritten_file_and_a_server_starts_from_it() {
     let start = || std::process::Command::new(almandine_testkit::server::almandine_path()).arg(&file).spawn().unwrap();
     let connect = |port| {
         for _ in 0..1000 {
-            if let Ok(client) = Client::connect(local(port)) {
+            // Connections wait in the backlog of the first listener while the others are opened: an answer says that all are there.
+            if let Ok(mut client) = Client::connect(local(port))
+                && client.call(&["PING"]).is_ok()
+            {
                 return client;
             }
             std::thread::sleep(std::time::Duration::from_millis(10));

@@ -120,12 +120,89 @@ fn a_new_log_begins_with_the_snapshot_and_counts_alone_from_then_on() {
 
 #[test]
 fn what_does_not_go_together_is_refused_with_what_to_do() {
-    let refused = refusal(&["--appendonly", "yes", "--storage-dir", "{dir}/s"]);
-    assert!(refused.contains("appendonly yes does not go with storage-dir"), "{refused}");
+    let refused = refusal(&["--appendonly", "yes", "--storage-device", "memory"]);
+    assert!(refused.contains("appendonly yes goes with storage-dir alone"), "{refused}");
     let server = Server::start(&Program::Almandine, &["--storage-dir", "{dir}/storage"]);
     let refused = error(&server.client().line("CONFIG SET appendonly yes"));
-    assert!(refused.contains("appendonly yes does not go with storage-dir"), "{refused}");
+    assert!(refused.contains("with storage-dir the log begins and ends with the server"), "{refused}");
     assert_eq!(info(&mut server.client(), "aof_enabled").as_deref(), Some("0"));
+}
+
+/// Flags of a server with a log, most of whose data lies in a directory.
+fn on_device(place: &std::path::Path) -> Vec<String> {
+    let place = place.display();
+    let flags = format!(
+        "--appendonly yes --dir {place} --storage-dir {place}/s --maxmemory 24mb --enable-debug-command yes --ring-dir {place}"
+    );
+    flags.split(' ').map(str::to_owned).collect()
+}
+
+#[test]
+fn a_store_larger_than_memory_begins_where_it_ended() {
+    let place = std::env::temp_dir().join(format!("almandine-kept-{}", std::process::id()));
+    fs::create_dir_all(&place).unwrap();
+    let flags = on_device(&place);
+    let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
+    let mut server = Server::start(&Program::Almandine, &flags);
+    let value = |number: u64, round: u64| format!("{number}:{round}:{}", "v".repeat((number % 700) as usize)).into_bytes();
+    let write = |client: &mut Client, round: u64| {
+        let numbers: Vec<u64> = (0..60_000).filter(|number| number % 3 != round % 3).collect();
+        for part in numbers.chunks(500) {
+            let sets = part.iter().map(|number| [b"SET".to_vec(), format!("key:{number}").into_bytes(), value(*number, round)]);
+            client.send(&sets.collect::<Vec<_>>()).unwrap();
+            part.iter().for_each(|_| assert_eq!(client.receive().unwrap(), Value::Simple(b"OK".to_vec())));
+            client.line(&format!("RPUSH list:{} {round}", part[0] % 7));
+        }
+    };
+    for round in 1..4u64 {
+        let mut client = server.client();
+        write(&mut client, round);
+        client.line("SELECT 3");
+        client.line(&format!("SET other:{round} {round} EX 1000"));
+        if round > 1 {
+            assert_eq!(client.line("DEBUG STORAGE EVICT"), Value::Simple(b"OK".to_vec()));
+            // One may be under way, for the space that the one before keeps.
+            while client.line("BGREWRITEAOF").is_error() {
+                thread::sleep(Duration::from_millis(10));
+            }
+        }
+        while round == 3 && info(&mut client, "aof_rewrite_in_progress").as_deref() != Some("0") {
+            thread::sleep(Duration::from_millis(10));
+        }
+        match round {
+            3 => shut_down(&mut server),
+            _ => server.kill(),
+        }
+        server.start_again();
+        let mut client = server.client();
+        let number = |value: Value| if let Value::Integer(number) = value { number } else { panic!("{value}") };
+        assert_eq!(number(client.line("DBSIZE")), if round == 1 { 40_000 } else { 60_000 } + 7);
+        for number in (0..60_000u64).step_by(97) {
+            let last = (1..=round).rev().find(|round| number % 3 != round % 3);
+            let there = client.line(&format!("GET key:{number}"));
+            assert_eq!(there, last.map_or(Value::NullBulk, |last| Value::Bulk(value(number, last))), "key:{number}, round {round}");
+        }
+        let pushed = (0..7).map(|list| number(client.line(&format!("LLEN list:{list}")))).sum::<i64>();
+        assert_eq!(pushed, 80 * round.cast_signed());
+        client.line("SELECT 3");
+        assert_eq!(client.line("DBSIZE"), Value::Integer(round.cast_signed()));
+        let keyspace = client.line("INFO keyspace").to_string();
+        assert!(keyspace.contains(&format!("db3:keys={round},expires={round}")), "{keyspace}");
+    }
+    let tier = server.client().line("INFO storage").to_string();
+    assert!(tier.contains("storage_device_bytes"), "{tier}");
+    drop(server);
+    // What the log names is deleted by no other server, and not done without.
+    let refused = refusal(&["--storage-dir", place.join("s").to_str().unwrap()]);
+    assert!(refused.contains("which would be deleted"), "{refused}");
+    let refused = refusal(&["--appendonly", "yes", "--storage-dir", place.join("s").to_str().unwrap()]);
+    assert!(refused.contains("which would be deleted"), "{refused}");
+    let refused = refusal(&["--appendonly", "yes", "--dir", place.to_str().unwrap()]);
+    assert!(refused.contains("it names data in storage-dir"), "{refused}");
+    fs::remove_dir_all(place.join("s")).unwrap();
+    let refused = refusal(&flags);
+    assert!(refused.contains("of the storage is not there"), "{refused}");
+    fs::remove_dir_all(&place).unwrap();
 }
 
 #[test]

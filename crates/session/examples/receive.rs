@@ -35,7 +35,7 @@ fn main() {
     let instance = Arc::new(Instance::new(*config, Arc::clone(&keyspace), 1, acl, "0".repeat(40)));
     let mut sessions = WorkerService::new(instance, table, keyspace.accessor().expect("an accessor"), 0);
     let local = Address::Ip("127.0.0.1:6379".parse().expect("an address"));
-    let peer = Peer { remote: local.clone(), local, worker: 0, descriptor: 0 };
+    let peer = Peer { remote: local.clone(), local, worker: 0, descriptor: 0, names: Vec::new() };
     let mut out = Output::new();
     let mut connection = sessions.open(1, &peer, &mut out).expect("a connection");
     let hashes = keys / 10;

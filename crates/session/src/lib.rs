@@ -72,4 +72,5 @@ mod steps;
 pub use observe::running::{Running, running};
 pub use service::receive::WorkerService;
 pub use service::replay::{Replay, ReplayTime, Unanswered};
+pub use state::carrying::Carrier;
 pub use state::connection::Connection;

@@ -25,7 +25,7 @@ fn logged(lines: &str) -> Vec<Vec<String>> {
     let instance = Arc::new(Instance::new(*config, Arc::clone(&keyspace), 1, Acl::open(table.catalog()), "0".repeat(40)));
     let mut sessions = WorkerService::new(Arc::clone(&instance), table, keyspace.accessor().unwrap(), 0);
     let local = Address::Ip("127.0.0.1:6379".parse().unwrap());
-    let peer = Peer { remote: local.clone(), local, worker: 0, descriptor: 0 };
+    let peer = Peer { remote: local.clone(), local, worker: 0, descriptor: 0, names: Vec::new() };
     let mut out = Output::new();
     let mut connection = sessions.open(1, &peer, &mut out).unwrap();
     assert_eq!(sessions.receive(&mut connection, lines.as_bytes(), &mut out).consumed, lines.len());

@@ -87,6 +87,11 @@ impl Medium {
         }
     }
 
+    /// Whether it never fails.
+    pub(crate) const fn is_sound(self) -> bool {
+        matches!(self, Self::Memory | Self::Device)
+    }
+
     /// The classes of faults that it may have: its own, and the harmless ones.
     fn classes(self) -> impl Iterator<Item = &'static Class<DiskFaults>> {
         let of = move |medium: Medium| self != Self::Memory && (medium == self || medium == Self::Device);
@@ -149,7 +154,7 @@ impl Scenario {
             medium: Medium::Memory,
             network: network.collect(),
             disk: BTreeSet::new(),
-            schedule: schedule(seed, if proof == Proof::Durability { LOGGING } else { THREADS }),
+            schedule: schedule(seed, if matches!(proof, Proof::Durability | Proof::Told) { LOGGING } else { THREADS }),
             left_out: Vec::new(),
             only: None,
             choices: None,

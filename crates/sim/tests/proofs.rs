@@ -62,6 +62,11 @@ fn what_was_acknowledged_outlives_crashes() {
 }
 
 #[test]
+fn what_was_told_is_so_behind_crashes() {
+    holds(Proof::Told, 12);
+}
+
+#[test]
 fn the_same_seed_gives_the_same_trace() {
     for (seed, proof) in (0..).zip(Proof::ALL) {
         let mut scenario = Scenario::of(proof, seed);
@@ -78,6 +83,10 @@ fn found(proof: Proof, mutant: Mutant, medium: Medium, seeds: u64) -> Option<Sce
             scenario.set_medium(medium);
         }
         scenario.left_out = vec![mutant];
+        if mutant == Mutant::DrainBeforeClose {
+            // Short lives among which more end while a unit is between its number and its place.
+            (scenario.workers, scenario.millis) = (4, 30);
+        }
         scenario
     };
     quiet();
@@ -128,19 +137,28 @@ fn a_missing_step_is_noticed() {
         (Proof::Durability, Mutant::DeferMessages, Medium::Memory),
         (Proof::Durability, Mutant::HoldMessages, Medium::Memory),
         (Proof::Durability, Mutant::DrainBeforeClose, Medium::Memory),
+        (Proof::Told, Mutant::TellPublished, Medium::Memory),
+        (Proof::Told, Mutant::HoldMessages, Medium::Memory),
+        (Proof::Told, Mutant::DeferMessages, Medium::Memory),
         (Proof::Durability, Mutant::SkipMapped, Medium::Memory),
         (Proof::Durability, Mutant::CloseUnlogged, Medium::Failing),
+        (Proof::Durability, Mutant::RetainPages, Medium::Device),
+        (Proof::Durability, Mutant::SyncDevice, Medium::Device),
         (Proof::Snapshots, Mutant::SaveAbsence, Medium::Memory),
         (Proof::Snapshots, Mutant::SaveRemoved, Medium::Memory),
         (Proof::Snapshots, Mutant::KeepSaved, Medium::Memory),
         (Proof::Transactions, Mutant::WatchScript, Medium::Memory),
         (Proof::Transactions, Mutant::CompareScript, Medium::Memory),
     ];
+    let mut unnoticed = Vec::new();
     for (proof, mutant, medium) in missing {
-        let found = found(proof, mutant, medium, 100);
+        let found = found(proof, mutant, medium, 200);
         println!("{mutant:?}: found by {} with seed {:?}", proof.name(), found.as_ref().map(|scenario| scenario.seed));
-        assert!(found.is_some(), "{mutant:?} is not noticed by {} in 100 worlds", proof.name());
+        if found.is_none() {
+            unnoticed.push((mutant, proof.name()));
+        }
     }
+    assert!(unnoticed.is_empty(), "not noticed in 200 worlds: {unnoticed:?}");
 }
 
 /// A failing run is made small, and the small one fails again when it is read from its text.

@@ -41,6 +41,7 @@ mod background;
 mod changes;
 mod copying;
 mod counters;
+mod device;
 mod evict;
 mod expiry;
 mod failing;
@@ -66,8 +67,9 @@ mod tier;
 pub use almandine_base::object::Missing;
 pub use changes::events::Event;
 pub use changes::{Body, Change, Changes, Effect, RemovalReason, elements, push_element};
-pub use copying::records::{RecordCopy, Records};
+pub use copying::records::{ColdKey, RecordCopy, Records};
 pub use counters::Totals;
+pub use device::{DeviceBase, StoreDevice};
 pub use evict::heat::HeatRule;
 pub use evict::{EvictionOrder, EvictionPolicy};
 #[cfg(debug_assertions)]
@@ -78,20 +80,21 @@ pub use index::prefetch;
 pub use listeners::Listeners;
 pub use memory::MemoryUse;
 pub use operation_log::OperationLog;
-pub use options::Options;
+pub use options::{KeptDevice, Options};
 pub use progress::Work;
 pub use record::heap::{HeapValue, SharedValue};
 pub use record::key::{GlanceId, Key, ReadyKey};
 pub use record::put::Put;
 pub use record::{Kind, fits_inline};
 pub use session::{
-    Ahead, Cold, Concerns, ElementsMut, Expected, Heat, Keys, Need, Notes, Occupied, Pair, Plan, ReadyKeys, Scanned, ServerEnd,
-    Session, Slot, Staging, Told, Vacant, View, Walk,
+    AdoptFault, Adoption, Ahead, Cold, Concerns, ElementsMut, Expected, Heat, Keys, Need, Notes, Occupied, Pair, Plan, ReadyKeys,
+    Scanned, ServerEnd, Session, Slot, Staging, Told, Vacant, View, Walk,
 };
 pub use settings::Settings;
 pub use shared::consumers::Consumer;
 pub use shared::written::{SHARED_LINES, SharedLine, shared_lines_written};
 pub use store::Store;
+pub use tier::pages::PageRow;
 pub use tier::read::stage::{Begin, Fetch, Fetcher, Stage};
 pub use tier::statistics::TierStatistics;
 pub use tier::{CopyReads, Storage};

@@ -4,6 +4,13 @@ use crate::tier::Storage;
 use almandine_base::object::Types;
 use std::sync::Arc;
 
+/// What a store begins with on a device that has pages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KeptDevice {
+    /// Buckets that the index had.
+    pub index_buckets: u64,
+}
+
 /// How a store is made.
 #[derive(Clone)]
 pub struct Options {
@@ -23,6 +30,9 @@ pub struct Options {
     pub storage: Option<Storage>,
     /// Pages of 2 MiB that the device may hold at once, and as many writes from the oldest to the newest.
     pub device_pages_max: u64,
+    /// What the device has that the store goes on with; none: it is empty, or what it has counts no more. The seed is that of the
+    /// store before.
+    pub kept: Option<KeptDevice>,
     /// What is to be known of values that are no strings. Without it there are none.
     pub types: Option<Arc<dyn Types>>,
     /// Whether the background thread runs. Without it, call [`Store::maintain`].
@@ -40,6 +50,7 @@ impl Default for Options {
             free_fraction_max: 0.15,
             storage: None,
             device_pages_max: 1 << 20,
+            kept: None,
             types: None,
             background: true,
         }

@@ -80,6 +80,11 @@ impl Store {
         self.inner.namespaces.allocate().ok_or(Full)
     }
 
+    /// Takes the namespaces that an earlier store on the same device had; all others are free. While there are no records.
+    pub fn take_namespaces(&self, namespaces: &[u16]) {
+        self.inner.namespaces.take(namespaces);
+    }
+
     /// Declares all records of a namespace garbage, those that are being copied when the copy has ended. No batch that begins
     /// after this may use the namespace.
     pub fn drop_namespace(&self, namespace: u16) {

@@ -44,7 +44,17 @@ impl<S: Stream> Client<S> {
     /// # Errors
     /// When the server does not accept.
     pub fn of<R: Runtime<Stream = S>>(runtime: &R) -> io::Result<Self> {
-        Ok(Self { stream: runtime.open()?, input: Vec::new(), start: 0, end: 0 })
+        Ok(Self::on(runtime.open()?))
+    }
+
+    /// A client of a connection.
+    pub fn on(stream: S) -> Self {
+        Self { stream, input: Vec::new(), start: 0, end: 0 }
+    }
+
+    /// The connection itself, for what this type does not do.
+    pub fn connection(&mut self) -> &mut S {
+        &mut self.stream
     }
 
     /// Ends what this client sends.

@@ -29,6 +29,7 @@ pub mod s3;
 pub mod scripted;
 pub mod server;
 pub mod storage;
+pub mod tls;
 pub mod transactions;
 pub mod users;
 pub mod value;

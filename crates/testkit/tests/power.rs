@@ -9,6 +9,9 @@ use almandine_testkit::crash::{FileSystem, Machine, Plan, Promise, Seen, prove, 
 use almandine_testkit::server::{almandine_path, mutants_path};
 use almandine_testkit::{Program, full, seed};
 
+/// Has data leave memory for a device, and bases name it there.
+const COOL: &str = "DEBUG STORAGE EVICT|BGREWRITEAOF|DEBUG STORAGE EVICT";
+
 /// One proof.
 struct Cuts<'c> {
     file_system: FileSystem,
@@ -33,7 +36,11 @@ impl Cuts<'_> {
         // Bases take their time, so that a cut often meets one; those of a mutant end soon, before the log is synced.
         let delay = ["--rdb-key-save-delay", if self.mutant.is_some() { "30" } else { "300" }];
         let slow = if self.beside.is_some() { &delay[..] } else { &[] };
-        let flags: Vec<&str> = place.chain(mode).chain(slow.iter().copied()).collect();
+        let pages = machine.disk().join("pages").display().to_string();
+        let device =
+            ["--storage-dir", &pages, "--maxmemory", "16mb", "--storage-garbage-max", "10", "--enable-debug-command", "yes"];
+        let device = if self.beside == Some(COOL) { &device[..] } else { &[] };
+        let flags: Vec<&str> = place.chain(mode).chain(slow.iter().copied()).chain(device.iter().copied()).collect();
         let (promise, life_ms) = match self.mode {
             "always" => (Promise::All, 5..400),
             "everysec" if self.mutant.is_some() => (Promise::AllButLastSecond, 50..900),
@@ -99,6 +106,11 @@ fn what_is_acknowledged_after_the_sync_survives_power_cuts_while_the_log_is_rewr
 #[test]
 fn what_is_older_than_a_second_survives_power_cuts_while_the_log_is_rewritten() {
     survives(FileSystem::Xfs, "everysec", Some("BGREWRITEAOF"));
+}
+
+#[test]
+fn what_is_acknowledged_after_the_sync_survives_power_cuts_while_data_lies_on_a_device() {
+    survives(FileSystem::Ext4, "always", Some(COOL));
 }
 
 /// Cuts the power of a server that leaves a step out, until that is noticed.

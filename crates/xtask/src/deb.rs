@@ -27,6 +27,7 @@ const FILES: &[(&str, &str)] = &[
     ("docs/reference/commands.md", "usr/share/doc/almandine/reference/commands.md"),
     ("docs/reference/config.md", "usr/share/doc/almandine/reference/config.md"),
     ("docs/reference/metrics.md", "usr/share/doc/almandine/reference/metrics.md"),
+    ("docs/reference/prometheus.md", "usr/share/doc/almandine/reference/prometheus.md"),
     ("docs/moving/move.py", "usr/share/doc/almandine/moving/move.py"),
     ("docs/moving/same.py", "usr/share/doc/almandine/moving/same.py"),
     ("packaging/debian/copyright", "usr/share/doc/almandine/copyright"),

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::Command;
 
 /// The references: file name, and what `--print-reference` calls it.
-const DOCUMENTS: [&str; 3] = ["commands", "config", "metrics"];
+const DOCUMENTS: [&str; 4] = ["commands", "config", "metrics", "prometheus"];
 
 /// `cargo xtask docs`.
 pub(crate) fn refresh(root: &Path) -> bool {

@@ -42,16 +42,19 @@ impl Server {
     /// # Errors
     /// When it does not start; its log says why.
     pub(crate) fn start(program: &Path, flags: &[&str], directory: &Path) -> Result<Self, String> {
-        let attempt = || Self::start_once(program, flags, directory);
+        let attempt = || Self::start_at(program, flags, directory, free_port());
         // Another process may take the port before the server does; then it ends, and says so in its log.
         (1..ATTEMPTS).find_map(|_| attempt().ok()).map_or_else(attempt, Ok)
     }
 
-    fn start_once(program: &Path, flags: &[&str], directory: &Path) -> Result<Self, String> {
+    /// On a port that others expect it at.
+    ///
+    /// # Errors
+    /// When it does not start; its log says why.
+    pub(crate) fn start_at(program: &Path, flags: &[&str], directory: &Path, port: u16) -> Result<Self, String> {
         let directory = directory.to_path_buf();
         fs::create_dir_all(&directory).map_err(|e| format!("{}: {e}", directory.display()))?;
         let log = File::create(directory.join("log")).map_err(|e| e.to_string())?;
-        let port = free_port();
         let mut command = Command::new(program);
         command.args(flags).args(["--bind", "127.0.0.1", "--port", &port.to_string(), "--dir"]).arg(&directory);
         let errors = log.try_clone().map_err(|e| e.to_string())?;

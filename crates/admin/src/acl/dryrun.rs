@@ -35,7 +35,7 @@ fn dryrun(call: &mut ReadCall<'_>) -> Outcome {
     };
     let object = args.at(denial.at);
     let text = match denial.reason {
-        Reason::Command | Reason::Authentication => {
+        Reason::Command | Reason::Authentication | Reason::Certificate => {
             [b"User ", name, b" has no permissions to run the '", command.as_bytes(), b"' command"].concat()
         }
         Reason::Key => [b"User ", name, b" has no permissions to access the '", object, b"' key"].concat(),

@@ -138,7 +138,7 @@ mod tests {
                 let name = if shell == Shell::Fish { format!("-l {} ", parameter.name) } else { format!("--{}", parameter.name) };
                 assert!(text.contains(&name), "{shell:?} {}", parameter.name);
             }
-            assert!(text.contains("allkeys-lru") && text.contains("check-config") && !text.contains("tls-ciphers"));
+            assert!(text.contains("allkeys-lru") && text.contains("check-config") && !text.contains("tls-dh-params-file"));
         }
     }
 }

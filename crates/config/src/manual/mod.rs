@@ -185,7 +185,7 @@ mod tests {
     fn help_shows_what_an_operator_needs() {
         let text = help();
         assert!(["--port ", "--workers ", "--maxmemory "].iter().all(|name| text.contains(name)));
-        assert!(!text.contains("--tls-ciphers"));
+        assert!(!text.contains("--tls-dh-params-file"));
         for heading in ["\nNetwork:\n", "\nMemory:\n", "\nStorage:\n", "\nSecurity:\n"] {
             assert_eq!(text.matches(heading).count(), 1, "{heading}");
         }

@@ -2,6 +2,7 @@
 
 pub mod cluster;
 pub mod connections;
+pub mod console;
 pub mod engine;
 pub mod memory;
 pub mod network;
@@ -32,6 +33,14 @@ fn file_name(text: &str) -> Result<(), &'static str> {
 
 fn dump_name(text: &str) -> Result<(), &'static str> {
     if text.contains('/') { Err("dbfilename can't be a path, just a filename") } else { Ok(()) }
+}
+
+fn backup_name(text: &str) -> Result<(), &'static str> {
+    match text {
+        "" | "." | ".." => Err("backupdirname must be the name of a directory"),
+        _ if text.contains('/') => Err("backupdirname can't be a path, just a dirname"),
+        _ => Ok(()),
+    }
 }
 
 fn directory_name(text: &str) -> Result<(), &'static str> {

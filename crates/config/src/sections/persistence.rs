@@ -1,6 +1,6 @@
 //! Snapshots and the append-only file.
 
-use super::{LONG, MEMORY, NATURAL, TEXT, YES_NO, directory_name, dump_name, file_name};
+use super::{LONG, MEMORY, NATURAL, TEXT, YES_NO, backup_name, directory_name, dump_name, file_name};
 use crate::choices::{AofFormat, Choice, LogSync, SnapshotVersion, VersionCheck};
 use crate::kind::Kind;
 use crate::parameter::section;
@@ -54,6 +54,10 @@ section! {
     "aof-format": (Kind::Choice(AofFormat::NAMES)) = "native" [own]
         "redis has BGREWRITEAOF also write an append-only file that Redis and Valkey start from, beside the log: a snapshot and \
          its manifest. With appendonly no it always writes that, and nothing else." => aof_format: AofFormat;
+    "backupdirname": (Kind::Text(backup_name)) = "backupdir" [immutable] "Directory of backups (BACKUP START), below dir."
+        => backup_directory: String;
+    "backup-sealed-ttl": NATURAL = "0" [] "Seconds after which a sealed backup is removed; 0 for never, before BACKUP CLEANUP."
+        => backup_sealed_s: u64;
     "no-appendfsync-on-rewrite": YES_NO = "no" [] "Do not flush while the log of writes is rewritten.";
     "auto-aof-rewrite-percentage": NATURAL = "100" []
         "Growth at which the log of writes is rewritten, in per cent of what it was behind the last time; 0 for never."

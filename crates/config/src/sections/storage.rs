@@ -9,7 +9,8 @@ section! {
     /// Almandine's own: what lies below memory.
     Storage "Storage"
     "storage-dir": (Kind::Words(64)) = "" [immutable own]
-        "Directories for data beyond maxmemory; empty keeps everything in memory. They hold nothing that outlives the server."
+        "Directories for data beyond maxmemory; empty keeps everything in memory. With `appendonly yes` they are data; else they \
+         hold nothing that outlives the server."
         => directories: Vec<String>;
     "storage-device": (Kind::Choice(StorageDevice::NAMES)) = "file" [immutable own]
         "What data beyond maxmemory is kept on: files in storage-dir, or for tests memory, nothing, or files that fail."

@@ -18,6 +18,8 @@ const FORMAT_NEW: &str = "almandine.format.new";
 const PROBE: &str = "almandine.probe";
 const NOBODYS: &str = "lost+found";
 const SUFFIX: &str = ".segment";
+/// A label that begins so is of contents that outlive the process.
+pub(super) const KEPT_LABEL: &str = "log ";
 const FIRST_LINE: &str = "almandine device 1";
 
 #[derive(Debug)]
@@ -61,6 +63,16 @@ impl Directory {
             (OpenMode::Keep, None) if !indices.is_empty() => {
                 let text = format!("{} has segments but no {FORMAT}, which says their size: begin empty", path.display());
                 return Err(io::Error::new(ErrorKind::InvalidData, text));
+            }
+            (OpenMode::Empty, Some((_, label)))
+                if label.starts_with(KEPT_LABEL) && label != options.label && !indices.is_empty() =>
+            {
+                let text = format!(
+                    "{} holds data of {label:?}, which would be deleted: start the server with that (appendonly yes, its dir and \
+                     appenddirname), name another directory, or remove this one",
+                    path.display()
+                );
+                return Err(io::Error::new(ErrorKind::AlreadyExists, text));
             }
             _ => {
                 for index in indices.drain(..) {

@@ -50,7 +50,8 @@ pub struct FileOptions {
     pub segment_bytes: u64,
     /// Whether to pass by the page cache where the file system can.
     pub direct: bool,
-    /// What the directory is a part of; a directory that is kept must have been made with the same.
+    /// What the directory is a part of; a directory that is kept must have been made with the same. What was made with a label that
+    /// begins with `log ` is deleted only where it is opened with the same.
     pub label: String,
 }
 
@@ -300,6 +301,11 @@ impl Device for FileDevice {
 
     fn used_bytes(&self) -> u64 {
         self.files.used.load(Ordering::Relaxed)
+    }
+
+    /// Behind the last segment: a write that an earlier process began goes to one that it had made.
+    fn end(&self) -> io::Result<u64> {
+        Ok(self.files.segments.load().last().map_or(0, |last| self.files.begin(last) + self.files.segment_bytes))
     }
 }
 

@@ -64,6 +64,9 @@ pub const REWRITE_ACTIVE: CommandError = CommandError::Fixed(
 );
 /// BGREWRITEAOF while it is done.
 pub const REWRITE_RUNS: CommandError = CommandError::Fixed(&"ERR Background append only file rewriting already in progress");
+/// BGREWRITEAOF while the log's files belong to a backup.
+pub const BACKUP_ACTIVE: CommandError =
+    CommandError::Fixed(&"ERR A backup is in progress: the log is rewritten behind BACKUP SEAL or BACKUP ABORT");
 /// BGSAVE CANCEL without a snapshot to end.
 pub const NO_SAVE: CommandError = CommandError::Fixed(&"ERR Background saving is currently not in progress or scheduled");
 /// SAVE that could not save.

@@ -1,5 +1,5 @@
-//! The metrics table: one row per figure, from which INFO's fields, the metrics reference and later the Prometheus page are
-//! derived.
+//! The metrics table: one row per figure, from which INFO's fields and their reference are derived. The page for Prometheus
+//! reads its numbers here.
 //!
 //! A row has the name that Redis' INFO gives the figure where Redis has it, so that dashboards work unchanged. What Almandine does
 //! not have yet (scripts, publish/subscribe, replicas) is truly zero and stands there as such, because dashboards sum it up. Rows

@@ -2,6 +2,7 @@
 
 use std::sync::atomic::Ordering::Relaxed;
 
+use almandine_config::Settings;
 use almandine_io::{clock, usage};
 use almandine_oplog::writer::LogFigures;
 
@@ -45,7 +46,7 @@ metrics! {
     Server Gauge process_id: "The process' number" = |_| Integer(u64::from(std::process::id()));
     Server Text process_supervised: "The supervisor that was configured" = |r| Text(r.parameter("supervised"));
     Server Text run_id: "40 hexadecimal digits that name this run" = |r| Text(r.instance.run.id.clone());
-    Server Gauge tcp_port: "TCP port" = |r| Integer(u64::from(r.config.settings.network.port));
+    Server Gauge tcp_port: "TCP port" = |r| Integer(tcp_port(&r.config.settings));
     Server Gauge server_time_usec: "Wall-clock time in microseconds" = |_| Integer(clock::unix_us().unsigned_abs());
     Server Gauge uptime_in_seconds: "Seconds since the start" = |r| Integer(r.instance.uptime_s());
     Server Gauge uptime_in_days: "Days since the start" = |r| Integer(r.instance.uptime_s() / 86_400);
@@ -314,7 +315,7 @@ metrics! {
     Stats Counter acl_access_denied_key: "Keys denied to a user" = |r| Integer(r.totals.keys_denied);
     Stats Counter acl_access_denied_channel: "Channels denied to a user" = |r| Integer(r.totals.channels_denied);
     Stats Counter acl_access_denied_db: "Databases denied to a user" = |r| Integer(r.totals.databases_denied);
-    Stats Counter acl_access_denied_tls_cert: "Certificates that name no user; there is no TLS" = NONE;
+    Stats Counter acl_access_denied_tls_cert: "Certificates that name no user" = |r| Integer(r.totals.certificates_refused);
 
     Replication Text role: "master, until replicas exist" = |_| Text("master".to_owned());
     Replication Gauge connected_slaves: "Replicas" = NONE;
@@ -369,6 +370,8 @@ metrics! {
     Storage Text storage_last_error: "What is wrong with the device, or what the last write that it refused said" =
         |r| Text(r.storage_error());
     Storage Gauge storage_device_bytes: "Bytes that the data takes on the device" = |r| Integer(r.tier.device_bytes);
+    Storage Gauge storage_retained_bytes: "Of these, bytes that only bases of the log need, until the next one is written" =
+        |r| Integer(r.tier.retained_bytes);
     Storage Gauge storage_live_bytes: "Of these, live records, as far as it is known" = |r| Integer(r.tier.device_live_bytes);
     Storage Counter storage_reads: "Reads of the device for clients, since the start" = |r| Integer(r.tier.reads);
     Storage Counter storage_background_reads: "Reads by the store itself: pages collected, records compared" = |r| {
@@ -424,6 +427,11 @@ metrics! {
         |r| Integer(r.store.revivified.max(0).unsigned_abs());
     Storage Counter storage_read_retries: "Latch-free reads that had to start over" =
         |r| Integer(r.store.read_retries.max(0).unsigned_abs());
+}
+
+/// The port of TLS where there is no other one, as in Redis.
+fn tcp_port(settings: &Settings) -> u64 {
+    u64::from(if settings.network.port == 0 { settings.tls.port } else { settings.network.port })
 }
 
 /// Whether writes are refused because the log takes none: its disk is full, or fails.

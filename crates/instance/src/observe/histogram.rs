@@ -49,6 +49,16 @@ impl Histogram {
         self.slots.iter().map(|slot| slot.load(Relaxed)).sum()
     }
 
+    /// The sum of the durations in nanoseconds, each within half a step.
+    #[must_use]
+    pub fn sum_ns(&self) -> u64 {
+        let parts = self.slots.iter().enumerate().map(|(index, slot)| (index, slot.load(Relaxed)));
+        parts.filter(|(_, count)| *count > 0).fold(0, |sum: u64, (index, count)| {
+            let lowest = if index == 0 { 0 } else { highest_value(index - 1) + 1 };
+            sum.saturating_add(count.saturating_mul(u64::midpoint(lowest, highest_value(index))))
+        })
+    }
+
     /// The duration in nanoseconds that `percentile` per cent of the recorded ones do not exceed, within a step.
     #[must_use]
     pub fn percentile_ns(&self, percentile: f64) -> u64 {
@@ -112,6 +122,17 @@ mod tests {
             assert!(high >= value && high <= value + value / 32, "{value} reads as {high}");
         }
         assert_eq!(slot_of(u64::MAX), SLOTS - 1);
+    }
+
+    #[test]
+    fn the_sum_is_known_within_half_a_step() {
+        let histogram = Histogram::default();
+        let mut exact = 0;
+        for value in [0, 1, 31, 32, 1_000, 12_345, 1_000_000, 999_999_999] {
+            histogram.record(value, 3);
+            exact += 3 * value;
+            assert!(histogram.sum_ns().abs_diff(exact) <= exact / 60, "{} for {exact}", histogram.sum_ns());
+        }
     }
 
     #[test]

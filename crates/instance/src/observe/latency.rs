@@ -8,6 +8,25 @@ use almandine_io::sync::{Mutex, MutexGuard};
 /// Spikes kept per event; Redis keeps as many.
 const SAMPLES_MAX: usize = 160;
 
+/// The events that are recorded.
+pub mod event {
+    /// A command.
+    pub const COMMAND: &str = "command";
+    /// A command that should be fast, or a run of such.
+    pub const FAST_COMMAND: &str = "fast-command";
+    /// A write of the log that is durable when it returns, for which replies wait.
+    pub const LOG_SYNC: &str = "aof-fsync-always";
+    /// Another write of the log.
+    pub const LOG_WRITE: &str = "aof-write";
+    /// One beside a snapshot or a new base, which is also counted as the one before.
+    pub const LOG_WRITE_BESIDE_COPY: &str = "aof-write-active-child";
+    /// One without such.
+    pub const LOG_WRITE_ALONE: &str = "aof-write-alone";
+
+    /// All of them.
+    pub const ALL: [&str; 6] = [COMMAND, FAST_COMMAND, LOG_SYNC, LOG_WRITE, LOG_WRITE_BESIDE_COPY, LOG_WRITE_ALONE];
+}
+
 /// One spike.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LatencySample {
@@ -35,6 +54,7 @@ pub struct LatencyMonitor {
 impl LatencyMonitor {
     /// Records a spike of `event`.
     pub fn record(&self, event: &str, time_s: i64, elapsed_ms: u64) {
+        debug_assert!(event::ALL.contains(&event), "LATENCY DOCTOR knows each event");
         let mut events = self.lock();
         if !events.contains_key(event) {
             events.insert(event.to_owned(), LatencyEvent::default());

@@ -103,6 +103,8 @@ counters! {
     channels_denied,
     /// Databases that a user may not use.
     databases_denied,
+    /// Certificates that named no user.
+    certificates_refused,
 }
 
 /// What one worker knows about one command.
@@ -240,8 +242,8 @@ struct Baseline {
 impl Statistics {
     pub(crate) fn new(workers: usize, commands: usize) -> Self {
         Self {
-            workers: (0..workers).map(|_| CachePadded::new(WorkerStatistics::new(commands))).collect(),
-            hot_keys: HotKeys::new(workers),
+            workers: (0..=workers).map(|_| CachePadded::new(WorkerStatistics::new(commands))).collect(),
+            hot_keys: HotKeys::new(workers + 1),
             unserved: Unserved::default(),
             baseline: Mutex::default(),
         }
@@ -251,6 +253,12 @@ impl Statistics {
     #[must_use]
     pub fn worker(&self, worker: usize) -> &WorkerStatistics {
         &self.workers[worker]
+    }
+
+    /// Whose statistics those are of the thread that goes on with scripts.
+    #[must_use]
+    pub fn carrier(&self) -> usize {
+        self.workers.len() - 1
     }
 
     /// Bytes of all workers' buffers for reads of the storage device.

@@ -1,5 +1,6 @@
 //! What the sessions know of files: data that is being loaded, snapshots that are written, and which commands are refused for them.
 
+mod backups;
 mod loading;
 mod log;
 mod rewrites;
@@ -7,6 +8,7 @@ mod saves;
 
 use std::sync::atomic::{AtomicU8, Ordering};
 
+pub use backups::{BackupFigures, BackupFiles, BackupState, Backups};
 pub use loading::{Loading, LoadingFigures};
 pub use log::{Hearing, LogSeal, OperationLog};
 pub use rewrites::{RewriteBegun, RewriteCause, RewriteFigures, RewriteOutcome, RewriteRuns, Rewrites};
@@ -30,6 +32,8 @@ pub struct Persistence {
     pub log: OperationLog,
     /// Its new bases.
     pub rewrites: Rewrites,
+    /// Backups of it.
+    pub backups: Backups,
 }
 
 impl Persistence {

@@ -28,6 +28,9 @@ use payload::Payloads;
 /// Places that a table keeps in any case.
 const CAPACITY_KEPT: usize = 64;
 
+/// Patterns that a message which is held keeps: it is compared with more again.
+const MATCHED_HELD_MAX: usize = 16;
+
 /// The capacity that a table with `len` entries shrinks to: memory that a crowd has taken comes back when it leaves.
 fn shrinks_to(len: usize, capacity: usize) -> Option<usize> {
     (capacity > CAPACITY_KEPT && len < capacity / 8).then_some((len * 2).max(CAPACITY_KEPT / 2))
@@ -94,6 +97,27 @@ impl Counts {
 
     fn workers(&self) -> impl Iterator<Item = usize> {
         (0..).zip(&self.0).filter(|(_, count)| **count > 0).map(|(worker, _)| worker)
+    }
+}
+
+/// Patterns that match a channel, and their listeners.
+#[derive(Debug, Default)]
+pub(crate) struct Matched {
+    /// Of all patterns and their listeners at that moment.
+    version: u64,
+    patterns: Vec<Bytes>,
+    workers: Vec<usize>,
+    receivers: u64,
+}
+
+impl Matched {
+    fn count(&mut self, counts: &Counts) {
+        self.receivers += counts.total();
+        for worker in counts.workers() {
+            if !self.workers.contains(&worker) {
+                self.workers.push(worker);
+            }
+        }
     }
 }
 
@@ -170,12 +194,11 @@ impl PubSub {
     #[cold]
     fn hold(&self, shard: bool, channel: &[u8], payload: &[u8]) -> u64 {
         let mut receivers = self.of(shard).part(channel).channel().map_or(0, |found| found.counts.total());
-        if !shard && self.pattern_count.load(Relaxed) > 0 {
-            let patterns = self.patterns.read().unwrap_or_else(PoisonError::into_inner);
-            patterns.each_match(channel, &mut |_, counts| receivers += counts.total());
-        }
+        let matched = (!shard && self.pattern_count.load(Relaxed) > 0).then(|| self.matching(channel, None));
+        receivers += matched.as_ref().map_or(0, |matched| matched.receivers);
+        let matched = matched.filter(|matched| matched.patterns.len() <= MATCHED_HELD_MAX);
         let (channel, payload) = (Bytes::copy_from_slice(channel), Bytes::copy_from_slice(payload));
-        if receivers > 0 && hold(Held::Publication { shard, channel, payload }) {
+        if receivers > 0 && hold(Held::Publication { shard, channel, payload, matched }) {
             self.tell_held();
         }
         receivers
@@ -185,16 +208,23 @@ impl PubSub {
     pub(crate) fn tell_held(&self) {
         for held in take_held() {
             match held {
-                Held::Publication { shard, channel, payload } => _ = self.publish_now(shard, &channel, &payload),
+                Held::Publication { shard, channel, payload, matched } => {
+                    let _ = self.publish_matched(shard, &channel, &payload, matched);
+                }
                 Held::Message { worker, message } => _ = self.workers.send(worker, message),
             }
         }
     }
 
     fn publish_now(&self, shard: bool, channel: &[u8], payload: &[u8]) -> u64 {
+        self.publish_matched(shard, channel, payload, None)
+    }
+
+    #[inline]
+    fn publish_matched(&self, shard: bool, channel: &[u8], payload: &[u8], matched: Option<Matched>) -> u64 {
         let part = self.of(shard).part(channel);
         if !shard && self.pattern_count.load(Relaxed) > 0 {
-            let Some((publication, workers, receivers)) = self.gather(&part, channel, payload) else { return 0 };
+            let Some((publication, workers, receivers)) = self.gather(&part, channel, payload, matched) else { return 0 };
             step!(PostUnderLock, (), else drop(part));
             self.post(publication, workers.into_iter());
             return receivers;
@@ -208,31 +238,38 @@ impl PubSub {
 
     /// A message on a channel where there are patterns, the workers that it goes to, and the number of listeners; `None` without
     /// listeners.
-    fn gather(&self, part: &Part<'_>, channel: &[u8], payload: &[u8]) -> Option<(Publication, Vec<usize>, u64)> {
-        let (mut receivers, mut workers) = (0, Vec::new());
-        let mut count = |counts: &Counts| {
-            receivers += counts.total();
-            counts.workers().for_each(|worker| {
-                if !workers.contains(&worker) {
-                    workers.push(worker);
-                }
-            });
-        };
-        let found = part.channel();
+    fn gather(
+        &self,
+        part: &Part<'_>,
+        channel: &[u8],
+        payload: &[u8],
+        matched: Option<Matched>,
+    ) -> Option<(Publication, Vec<usize>, u64)> {
+        let (mut matched, found) = (self.matching(channel, matched), part.channel());
         if let Some(found) = found {
-            count(&found.counts);
+            matched.count(&found.counts);
         }
-        let mut patterns = Vec::new();
-        self.patterns.read().unwrap_or_else(PoisonError::into_inner).each_match(channel, &mut |pattern, counts| {
-            patterns.push(pattern.clone());
-            count(counts);
-        });
+        let Matched { patterns, workers, receivers, .. } = matched;
         if workers.is_empty() {
             return None;
         }
         let channel = found.map_or_else(|| Bytes::copy_from_slice(channel), |found| found.name.clone());
         let (payload, breaks) = (self.payloads.share(payload), self.workers.breaks.heard_by_all());
         Some((Publication { shard: false, channel, payload, patterns: patterns.into(), breaks }, workers, receivers))
+    }
+
+    /// The patterns that match a channel: those that are known, where no client listens to others since.
+    fn matching(&self, channel: &[u8], known: Option<Matched>) -> Matched {
+        let patterns = self.patterns.read().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = known.filter(|known| known.version == patterns.version()) {
+            return known;
+        }
+        let mut matched = Matched { version: patterns.version(), ..Matched::default() };
+        patterns.each_match(channel, &mut |pattern, counts| {
+            matched.patterns.push(pattern.clone());
+            matched.count(counts);
+        });
+        matched
     }
 
     /// Posts a message to workers.
@@ -280,5 +317,51 @@ impl PubSub {
     #[must_use]
     pub fn clients(&self) -> usize {
         self.clients.load(Relaxed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use almandine_base::steps;
+
+    use super::*;
+    use crate::messages::Mailbox;
+
+    #[derive(Default)]
+    struct Heard(Mutex<Vec<usize>>);
+
+    impl Mailbox for Heard {
+        fn send(&self, message: Message) -> bool {
+            let Message::Publish(publication) = message else { return false };
+            self.0.lock().unwrap().push(publication.patterns.len());
+            true
+        }
+    }
+
+    /// The count that PUBLISH of a unit is answered is of the patterns that the message goes to, unless others came meanwhile.
+    #[test]
+    fn a_held_message_is_compared_with_patterns_once() {
+        let (workers, heard) = (Arc::<Workers>::default(), Arc::<Heard>::default());
+        workers.install(vec![Arc::clone(&heard) as Arc<dyn Mailbox>]);
+        let pubsub = PubSub::new(workers);
+        let listen = |number: usize| pubsub.subscribe(Topic::Pattern, &Bytes::from(format!("*{}", "*".repeat(number))), 0);
+        let taken = |work: &mut dyn FnMut()| {
+            let before = steps::taken();
+            work();
+            steps::taken() - before
+        };
+        for (patterns, again) in [(1, 0), (MATCHED_HELD_MAX, 0), (MATCHED_HELD_MAX + 1, MATCHED_HELD_MAX + 1)] {
+            (pubsub.patterns()..patterns).for_each(listen);
+            let held = taken(&mut || assert_eq!(pubsub.hold(false, b"news", b"text"), patterns as u64));
+            assert_eq!((held, taken(&mut || pubsub.tell_held())), (patterns as u64, again as u64));
+        }
+        // Between the two a client has left and another one has come.
+        pubsub.unsubscribe(Topic::Pattern, b"*", 0);
+        assert_eq!(pubsub.hold(false, b"news", b"text"), MATCHED_HELD_MAX as u64);
+        pubsub.unsubscribe(Topic::Pattern, b"**", 0);
+        assert_eq!(taken(&mut || pubsub.tell_held()), MATCHED_HELD_MAX as u64 - 1);
+        assert_eq!(*heard.0.lock().unwrap(), [1, MATCHED_HELD_MAX, MATCHED_HELD_MAX + 1, MATCHED_HELD_MAX - 1]);
     }
 }

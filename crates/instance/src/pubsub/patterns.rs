@@ -8,6 +8,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use almandine_base::steps;
 use almandine_datatypes::glob::{self, Case};
 use bytes::Bytes;
 
@@ -113,6 +114,8 @@ impl<T: Default + Emptied> ByPart<T> {
 pub(super) struct Patterns {
     all: ByPart<ByPart<ByPart<Group>>>,
     len: usize,
+    /// Another one whenever a client listens to a pattern or ceases to.
+    version: u64,
 }
 
 /// The plain bytes that all texts begin with that match.
@@ -155,6 +158,7 @@ fn inside(pattern: &[u8]) -> &[u8] {
 
 impl Patterns {
     pub(super) fn add(&mut self, pattern: &Bytes, worker: usize) {
+        self.version += 1;
         let part = |part: fn(&[u8]) -> &[u8]| pattern.slice_ref(part(pattern));
         let group = self.all.make(&part(beginning)).make(&part(ending)).make(&part(inside));
         self.len += usize::from(!group.contains_key(pattern));
@@ -162,6 +166,7 @@ impl Patterns {
     }
 
     pub(super) fn remove(&mut self, pattern: &[u8], worker: usize) {
+        self.version += 1;
         let subtract = |group: &mut Group| {
             let is_gone = group.get_mut(pattern).is_some_and(|counts| counts.subtract(worker));
             is_gone && group.remove(pattern).is_some()
@@ -194,7 +199,12 @@ impl Patterns {
                 );
             },
         );
+        steps::take(compared);
         compared
+    }
+
+    pub(super) fn version(&self) -> u64 {
+        self.version
     }
 
     pub(super) fn len(&self) -> usize {

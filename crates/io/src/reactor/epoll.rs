@@ -175,7 +175,7 @@ impl Epoll {
                 match stream.receive(&mut self.buffer) {
                     Ok(None) => {}
                     Ok(Some(0)) => return Some(Event::Ended { token, end: End::Finished }),
-                    Ok(Some(count)) => return Some(Event::Received { token, data: &self.buffer[..count] }),
+                    Ok(Some(count)) => return Some(Event::Received { token, data: &mut self.buffer[..count] }),
                     Err(_) => return Some(Event::Ended { token, end: End::Broken }),
                 }
             } else if broken {

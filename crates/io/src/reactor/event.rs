@@ -47,12 +47,12 @@ pub enum Event<'a> {
         /// Index given to [`Reactor::listen`].
         listener: u32,
     },
-    /// Data arrived. It stays valid until the next call of [`Reactor::next`].
+    /// Data arrived. It stays valid until the next call of [`Reactor::next`], and the caller may change it.
     Received {
         /// Which connection.
         token: Token,
         /// The bytes, at least one.
-        data: &'a [u8],
+        data: &'a mut [u8],
     },
     /// There will be no more data. Data that had arrived before has been delivered.
     Ended {

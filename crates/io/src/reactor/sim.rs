@@ -198,7 +198,7 @@ impl Sim {
             match completion {
                 Completion::Received(token, buffer, count) => {
                     if socket(&mut self.sockets, token).is_some() {
-                        return Some(Event::Received { token, data: &self.lent.insert(buffer)[..count] });
+                        return Some(Event::Received { token, data: &mut self.lent.insert(buffer)[..count] });
                     }
                     self.recycle(buffer);
                 }

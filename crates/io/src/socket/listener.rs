@@ -121,6 +121,17 @@ impl Listener {
         }
     }
 
+    /// The same socket for another runtime; it listens until both are gone.
+    ///
+    /// # Errors
+    /// When the process has no descriptors left; for a Unix socket, and in a simulation, which no other runtime knows.
+    pub fn share(&self) -> io::Result<std::net::TcpListener> {
+        match (&self.socket, &self.address) {
+            (Inside::System(socket), Address::Ip(_)) => Ok(std::net::TcpListener::from(socket.try_clone()?)),
+            _ => Err(io::Error::from(io::ErrorKind::Unsupported)),
+        }
+    }
+
     /// Ends listening at once, for every holder of the socket. Connections that were accepted stay.
     pub fn close(&self) {
         #[cfg(feature = "sim")]

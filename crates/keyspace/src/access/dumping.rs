@@ -1,7 +1,7 @@
 //! Copying all keys beside writers, each as it is when the walk meets it: the base of an operation log, which the log's effects
 //! complete.
 
-use almandine_store::{Body, Kind, Put, Records, Walk};
+use almandine_store::{AdoptFault, Adoption, Body, ColdKey, DeviceBase, Fetcher, Kind, Put, Records, Walk};
 
 use crate::{Accessor, Missing};
 
@@ -35,10 +35,28 @@ impl Dumping {
         Self { walk: Walk::part(part, parts), records: Records::default() }
     }
 
+    /// As [`Dumping::part`]; keys whose records lie on the device below an address are named ([`Dumping::cold`]), not copied.
+    #[must_use]
+    pub fn part_above(part: u64, parts: u64, below: u64) -> Self {
+        Self { walk: Walk::part_above(part, parts, below), records: Records::default() }
+    }
+
+    /// Keys that the last step has named, whose records stay on the device.
+    #[must_use]
+    pub fn cold(&self) -> &[ColdKey] {
+        self.records.cold()
+    }
+
     /// How far it is, in the order of scans; 0 behind the last key of all.
     #[must_use]
     pub fn position(&self) -> u64 {
         self.walk.position()
+    }
+
+    /// Bytes of records that were copied from the device, large values left out.
+    #[must_use]
+    pub fn bytes_read_back(&self) -> u64 {
+        self.walk.bytes_read_back()
     }
 
     /// Copies some more keys and visits them, outside of latches and epochs. Outside of a batch; false: that was all of the part.
@@ -59,5 +77,51 @@ impl Dumping {
             });
         }
         walked
+    }
+}
+
+/// What a thread does with what bases name on the device.
+pub struct DeviceAccess<'a> {
+    accessor: &'a mut Accessor,
+}
+
+impl<'a> DeviceAccess<'a> {
+    /// By this access to the keyspace.
+    pub fn new(accessor: &'a mut Accessor) -> Self {
+        Self { accessor }
+    }
+
+    /// Begins a base that names records on the device, if there is one: before the cut of the log that the base begins with.
+    /// Outside of a batch.
+    pub fn begin_base(self) -> Option<DeviceBase> {
+        Some(self.accessor.keyspace.store.device()?.begin_base(&mut self.accessor.session))
+    }
+
+    /// The namespace that the records of a database have. Inside a batch.
+    #[must_use]
+    pub fn namespace_of(self, db: u16) -> u16 {
+        self.accessor.keyspace.namespace(db)
+    }
+
+    /// Makes entries for records on the device that a base has named, as far as these databases' namespaces have them; how many.
+    /// Outside of a batch.
+    ///
+    /// # Errors
+    /// When the index is full, or a record that must be read cannot be.
+    pub fn adopt(self, cold: &[ColdKey], namespaces: &[u16], fetcher: &mut Fetcher) -> Result<u64, AdoptFault> {
+        self.accessor.session.enter(0);
+        let mut adoption = Adoption::new(&mut self.accessor.session, namespaces);
+        let mut adopt = |adopted: u64, key: &ColdKey| Ok(adopted + u64::from(adoption.adopt(key, fetcher)?));
+        let adopted = cold.iter().try_fold(0, &mut adopt);
+        self.accessor.session.leave();
+        adopted
+    }
+
+    /// Behind all of these, outside of a batch, while nothing changes: looks at what only the records themselves tell.
+    ///
+    /// # Errors
+    /// When a page is missing, cannot be read, or is damaged.
+    pub fn survey(self, namespaces: &[u16]) -> Result<(), AdoptFault> {
+        Adoption::new(&mut self.accessor.session, namespaces).survey()
     }
 }

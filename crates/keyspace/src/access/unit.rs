@@ -150,6 +150,12 @@ impl UnitOfWork<'_> {
         session.now_ms()
     }
 
+    /// Lets others give back what died, and the log be cut, between two commands of a unit that takes long.
+    pub fn renew(&mut self) {
+        debug_assert!(self.accessor.in_unit(), "a batch without a unit ends instead");
+        self.accessor.session.plan().renew();
+    }
+
     /// Ends a unit.
     pub fn end(&mut self) {
         self.accessor.tell_left();

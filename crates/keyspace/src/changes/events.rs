@@ -146,8 +146,8 @@ impl KeyEvents<'_, '_> {
         let in_unit = self.keys.accessor.in_unit();
         let session = &mut self.keys.accessor.session;
         if session.notes().has_events() {
-            if !in_unit && !void && session.plan().holds_any() {
-                // It has made all its changes: they are published before they are told of.
+            if !in_unit && session.plan().holds_any() {
+                // It has made all its changes, or none but what the store did: they are published before they are told of.
                 session.plan().close_unit();
             }
             session.notes().tell_events(void);
@@ -159,6 +159,7 @@ impl KeyEvents<'_, '_> {
 mod tests {
     use super::*;
     use crate::{Options, Put, Slot};
+    use almandine_oplog::{RingOptions, UnitSource};
     use std::sync::Mutex;
     use std::thread;
 
@@ -233,6 +234,59 @@ mod tests {
             assert_eq!(taken(&told), [expected]);
         }
         accessor.end_batch();
+    }
+
+    /// What the store does is told when it is in its ring, in each place that does it: a process that is killed then has it.
+    #[test]
+    fn with_a_log_what_the_store_does_is_told_when_it_is_published() {
+        let store = almandine_store::Options { background: false, ..Default::default() };
+        let keyspace = Keyspace::open(Options { store, ..Options::default() }).unwrap();
+        let options = RingOptions { directory: None, bytes: 1 << 16, log: 1, run: 1, boot: 1, first_epoch: 3 };
+        let source = Arc::new(Mutex::new(keyspace.log().install(options, 0).unwrap()));
+        keyspace.log().turn(true).unwrap();
+        let (told, pending) = (Arc::<Mutex<Vec<(String, bool)>>>::default(), Arc::clone(&source));
+        let ear = Arc::clone(&told);
+        keyspace.listeners().on_events(move |event| {
+            ear.lock().unwrap().push((event.name.to_owned(), pending.lock().unwrap().pending_bytes() > 0));
+        });
+        keyspace.listeners().tell_events(Classes::parse("Egxen").unwrap());
+        let mut accessor = keyspace.accessor().unwrap();
+        type Meet = fn(&Keyspace, &mut Accessor);
+        let meet: [(&str, Meet); 3] = [
+            ("a read", |_, accessor| {
+                let mut reader = accessor.reader(0);
+                let key = reader.key(b"k");
+                assert_eq!(reader.exists(key), Ok(false));
+            }),
+            ("a write", |_, accessor| put(accessor, 0, b"k", Some(9_000))),
+            ("the background", |keyspace, accessor| {
+                accessor.end_batch();
+                keyspace.maintain(2_000);
+                accessor.begin_batch(2_000);
+            }),
+        ];
+        for (what, meet) in meet {
+            accessor.begin_batch(1_000);
+            put(&mut accessor, 0, b"k", Some(2_000));
+            accessor.end_batch();
+            let mut units = source.lock().unwrap();
+            units.raise_epoch();
+            let closed = units.closed_epoch();
+            units.release(closed);
+            assert_eq!(units.pending_bytes(), 0);
+            drop(units);
+            taken_with(&told);
+            accessor.begin_batch(2_000);
+            meet(&keyspace, &mut accessor);
+            accessor.end_batch();
+            let told = taken_with(&told);
+            assert!(told.first().is_some_and(|(name, _)| name == "expired"), "{what}: {told:?}");
+            assert!(told.iter().all(|(_, is_published)| *is_published), "{what}: {told:?}");
+        }
+    }
+
+    fn taken_with(told: &Mutex<Vec<(String, bool)>>) -> Vec<(String, bool)> {
+        std::mem::take(&mut *told.lock().unwrap())
     }
 
     /// INV-EVENT-1: the events of a key are told in the order of its changes.

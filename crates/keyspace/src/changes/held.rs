@@ -20,6 +20,18 @@ pub fn holds_messages() -> bool {
     HOLDS.get()
 }
 
+/// The unit that the thread has open goes on in another one. Returns what that one needs for [`resume_holding`].
+#[must_use]
+pub fn suspend_holding() -> bool {
+    HOLDS.take()
+}
+
+/// The thread goes on with a unit that another one had open.
+pub fn resume_holding(holds: bool) {
+    debug_assert!(!HOLDS.get(), "a thread has one unit open");
+    HOLDS.set(holds);
+}
+
 impl Listeners<'_> {
     /// Installs what is called when a unit for which something may be held has its number: under its latches, on its thread. A
     /// second call changes nothing.

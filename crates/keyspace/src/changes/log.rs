@@ -4,7 +4,7 @@ use crate::{Accessor, Key, Keyspace, Refusal, Writer};
 use almandine_base::object::Types;
 use almandine_io::clock;
 use almandine_oplog::{Attributes, LibraryForm, LogEntry, LogValue, Operation, Order, RingOptions, RingSource, Rings, entry};
-use almandine_store::{Body, Effect, HeapValue, Kind, Put, SharedValue};
+use almandine_store::{Body, Effect, HeapValue, Kind, Put, SharedValue, StoreDevice};
 use std::io;
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ pub struct KeyspaceLog<'k> {
     keyspace: &'k Keyspace,
 }
 
-impl KeyspaceLog<'_> {
+impl<'k> KeyspaceLog<'k> {
     /// Makes the rings, once, for the threads that there are and for those that come; nothing is logged before
     /// [`KeyspaceLog::turn`]. What databases hold is numbered from `first_contents` on, which no earlier run over the log has used,
     /// but for databases that [go on](KeyspaceLog::adopt) with what they held.
@@ -81,6 +81,29 @@ impl KeyspaceLog<'_> {
     #[must_use]
     pub fn contents(self, db: u16) -> u64 {
         self.keyspace.store.operation_log().contents(self.keyspace.namespace(db))
+    }
+
+    /// The device below memory, if there is one: bases name what lies there.
+    #[must_use]
+    pub fn device(self) -> Option<StoreDevice<'k>> {
+        self.keyspace.store.device()
+    }
+
+    /// Gives databases the namespaces that their records on the device have, and returns these. While there are no keys.
+    pub fn take_namespaces(self, of: &[(u16, u16)]) -> Vec<u16> {
+        let Keyspace { store, namespaces, .. } = self.keyspace;
+        let taken: Vec<u16> = of.iter().map(|(_, namespace)| *namespace).collect();
+        store.take_namespaces(&taken);
+        for &(db, namespace) in of {
+            namespaces.replace(db, namespace);
+        }
+        let further = (0..self.keyspace.databases() as u16).filter(|db| of.iter().all(|(known, _)| known != db));
+        for db in further {
+            if let Ok(fresh) = store.allocate_namespace() {
+                namespaces.replace(db, fresh);
+            }
+        }
+        taken
     }
 
     /// Says that a database holds what an earlier run has called so. Before the log is turned on.

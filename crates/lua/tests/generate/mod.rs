@@ -275,8 +275,8 @@ impl Writer {
             10 => format!("string.gsub('hello world', '{}', {a})", self.pattern()),
             11 => format!("string.gsub('hello', '{}', function(x) return {a} end)", self.pattern()),
             12 => format!("string.match('key = value', '{}')", self.pattern()),
-            13 => format!("table.concat({{{a}, {b}}}, '-')"),
-            14 => format!("unpack({{{a}, {b}}})"),
+            13 => format!("table.concat({{{a}, {}}}, '-')", one(&b)),
+            14 => format!("unpack({{{a}, {}}})", one(&b)),
             15 => format!("rawequal({a}, {b})"),
             16 => format!("pcall({a}, {b})"),
             17 => format!("type({a})"),
@@ -285,7 +285,7 @@ impl Writer {
             20 => format!("t:concat({a})"),
             21 => format!("(loadstring('return ' .. tostring({a})) or type)({b})"),
             22 => "table.concat((function() local l = {5, 2, 9, 1, 7, 3} table.sort(l) return l end)(), ',')".to_owned(),
-            23 => format!("table.insert(t, {a})"),
+            23 => format!("table.insert(t, {})", one(&a)),
             24 => "table.remove({1, 2, 3})".to_owned(),
             25 => format!("string.byte({a}, 1, 2)"),
             26 => format!("({a}):upper()"),
@@ -352,4 +352,11 @@ impl Writer {
             _ => self.call(depth),
         }
     }
+}
+
+/// One value of an expression. A list that ends with several may have holes, where its length is any; and what is inserted at
+/// -1.5 billion moves for minutes.
+fn one(expression: &str) -> String {
+    let is_call = expression.ends_with(')') && !expression.starts_with('(');
+    if is_call { format!("({expression})") } else { expression.to_owned() }
 }

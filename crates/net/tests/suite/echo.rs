@@ -1,15 +1,11 @@
 //! Both reactors carry bytes faithfully: pipelines, any fragmentation, large messages, every kind of socket.
 
 use std::io::Write;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use crate::common::{Client, Server, frame};
-use crate::rig::{Pipe, each, spawn};
-use almandine_base::Output;
+use crate::rig::{each, spawn};
 use almandine_io::socket::{Listener, bind};
-use almandine_net::Transport;
-use almandine_net::transport::Broken;
 
 #[test]
 fn a_pipeline_is_answered_in_order() {
@@ -144,54 +140,5 @@ fn a_half_closed_peer_gets_its_answers() {
             assert_eq!(client.receive(), number.to_le_bytes());
         }
         assert!(client.rest().is_empty());
-    });
-}
-
-/// Inverts every bit, and greets.
-struct Inverse {
-    greeted: bool,
-}
-
-impl Transport for Inverse {
-    fn decode(&mut self, wire: &[u8], plain: &mut Vec<u8>, reply: &mut Vec<u8>) -> Result<(), Broken> {
-        let mut wire = wire;
-        if !self.greeted {
-            if wire.first() != Some(&b'?') {
-                reply.extend_from_slice(b"who?");
-                return Err(Broken);
-            }
-            reply.extend_from_slice(b"!");
-            wire = &wire[1..];
-            self.greeted = true;
-        }
-        plain.extend(wire.iter().map(|byte| !byte));
-        Ok(())
-    }
-
-    fn encode(&mut self, plain: &Output, wire: &mut Vec<u8>) {
-        assert!(plain.attachments.is_empty());
-        wire.extend(plain.bytes.iter().map(|byte| !byte));
-    }
-}
-
-#[test]
-fn a_transport_sits_between_socket_and_service() {
-    use std::io::Read;
-    each(|kind| {
-        let listener = bind(&["127.0.0.1"], 0, 16).unwrap().remove(0);
-        let server = Server::on(kind, 1, listener, Some(Arc::new(|| Box::new(Inverse { greeted: false }))));
-        let mut stream = Pipe::connect(&server.address).unwrap();
-        let mut bytes = Vec::new();
-        frame(&mut bytes, b"hidden");
-        let hidden: Vec<u8> = bytes.iter().map(|byte| !byte).collect();
-        stream.write_all(b"?").unwrap();
-        stream.write_all(&hidden).unwrap();
-        let mut answer = vec![0; 1 + hidden.len()];
-        stream.read_exact(&mut answer).unwrap();
-        assert_eq!((answer[0], &answer[1..]), (b'!', &hidden[..]));
-
-        let mut rude = server.connect();
-        rude.stream.write_all(b"hello").unwrap();
-        assert_eq!(rude.rest(), b"who?");
     });
 }

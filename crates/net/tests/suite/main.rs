@@ -9,3 +9,4 @@ mod limits;
 mod reads;
 mod rig;
 mod stream;
+mod transport;

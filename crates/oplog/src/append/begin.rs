@@ -133,7 +133,11 @@ impl Appender {
     fn trim_former(&self, former: &Manifest, end: Place) {
         let is_last = |segment: &&SegmentEntry| segment.lsn < end.lsn && end.lsn < segment.lsn + segment.bytes;
         if let Some(segment) = former.segments.iter().rfind(is_last) {
-            let _ = segment::trim(&segment_path(self.directory.path(), segment.number), end.lsn - segment.lsn);
+            let path = segment_path(self.directory.path(), segment.number);
+            // One that has another name is also the log of another directory, which may have more.
+            if files::links(&path).is_ok_and(|names| names == 1) {
+                let _ = segment::trim(&path, end.lsn - segment.lsn);
+            }
         }
     }
 

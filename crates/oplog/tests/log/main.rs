@@ -1,6 +1,7 @@
 //! The log in files: what was appended is read again, or refused where it was damaged.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
 
+mod backup;
 mod damage;
 mod recover;
 

@@ -1,11 +1,14 @@
-//! All keys of a part of the order of scans become a file of a base.
+//! All keys of a part of the order of scans become a file of a base; with a device, what lies there is named in another one.
 
+use std::io::Write;
 use std::path::Path;
 use std::time::Duration;
 
-use almandine_io::thread;
-use almandine_keyspace::{Accessor, Dumping};
+use almandine_base::step;
+use almandine_io::{files, thread};
+use almandine_keyspace::{Accessor, DeviceAccess, DeviceBase, Dumping, PageRow};
 
+use super::device::{DeviceDatabase, DeviceHead, DeviceWriter};
 use super::format::BaseHead;
 use super::write::{BaseDatabase, BaseDatabases, BaseWriter};
 use crate::durable::write_durably;
@@ -24,20 +27,76 @@ pub struct Dump<'d> {
     pub floor: u64,
     /// The version and the texts of the libraries of functions, asked for behind the last key.
     pub libraries: &'d dyn Fn() -> (u64, Vec<Vec<u8>>),
+    /// Where what lies on the device is named.
+    pub device: Option<DeviceDump<'d>>,
 }
 
-/// Writes a part of a base under this name, durably. Outside of a batch, while effects are numbered, or nothing changes.
+/// What is named of a device.
+#[derive(Clone, Copy)]
+pub struct DeviceDump<'d> {
+    /// The base, begun before the log's cut.
+    pub base: DeviceBase,
+    /// What the file says of itself.
+    pub head: DeviceHead,
+    /// The file.
+    pub path: &'d Path,
+    /// Bytes of records that may be copied from the device, because they went there since the base has begun.
+    pub read_back_max: u64,
+}
+
+/// Writes a part of a base under this name, durably, and what it names on a device. Outside of a batch, while effects are numbered,
+/// or nothing changes.
 ///
 /// # Errors
-/// When it cannot be written as a whole; then there is no such file.
+/// When it cannot be written as a whole; then there is no such file. [`SaveError::Outdated`]: so much has gone to the device since
+/// the base has begun that another one names more of it.
 pub fn dump(accessor: &mut Accessor, path: &Path, dump: &Dump<'_>, progress: &SaveProgress) -> Result<u64, SaveError> {
-    let head = dump.head;
+    let Some(of_device) = dump.device else {
+        return keys(accessor, path, dump, progress, None::<&mut DeviceWriter<Vec<u8>>>).map(|(keys, _)| keys);
+    };
+    let keyspace = std::sync::Arc::clone(accessor.keyspace());
+    let Some(device) = keyspace.log().device() else { return Err(SaveError::Unreadable) };
+    let written = write_durably(&temporary(of_device.path), of_device.path, |out| {
+        let mut file = DeviceWriter::new(out, of_device.head)?;
+        // Before the walk: what it names is in these pages, whatever is given up meanwhile.
+        let mut pages = Vec::new();
+        for row in device.pages(of_device.base) {
+            file.page(&row)?;
+            pages.push(PageRow { sums: Vec::new(), ..row });
+        }
+        let (count, databases) = keys(accessor, path, dump, progress, Some(&mut file))?;
+        for row in pages {
+            file.dead(row.page, device.dead_words(&row))?;
+        }
+        step!(SyncDevice, device.sync()?);
+        Ok::<_, SaveError>((file.finish(&databases)?, count))
+    });
+    if written.is_err() {
+        let _ = files::remove(path);
+    }
+    written
+}
+
+fn temporary(path: &Path) -> std::path::PathBuf {
     let mut temporary = path.as_os_str().to_owned();
     temporary.push(".tmp");
-    write_durably(Path::new(&temporary), path, |out| {
+    temporary.into()
+}
+
+/// Writes the keys, and names those that stay on the device; how many, and the databases.
+fn keys<W: Write>(
+    accessor: &mut Accessor,
+    path: &Path,
+    dump: &Dump<'_>,
+    progress: &SaveProgress,
+    mut cold: Option<&mut DeviceWriter<W>>,
+) -> Result<(u64, Vec<DeviceDatabase>), SaveError> {
+    let head = dump.head;
+    write_durably(&temporary(path), path, |out| {
         let mut file = BaseWriter::new(out, head)?;
-        let mut walk = Dumping::part(head.part.into(), head.parts.into());
-        let (mut attempts, mut failed) = (0, None);
+        let below = dump.device.map_or(0, |device| device.base.below);
+        let mut walk = Dumping::part_above(head.part.into(), head.parts.into(), below);
+        let (mut attempts, mut failed, mut named) = (0, None, 0);
         loop {
             let more = walk.next(accessor, |key| {
                 if failed.is_none() && !progress.is_cancelled() {
@@ -45,11 +104,18 @@ pub fn dump(accessor: &mut Accessor, path: &Path, dump: &Dump<'_>, progress: &Sa
                     progress.rest();
                 }
             });
+            if let Some(cold) = &mut cold {
+                named += walk.cold().len() as u64;
+                walk.cold().iter().try_for_each(|key| cold.key(key))?;
+            }
             file.passed(walk.position(), dump.floor);
-            progress.set_keys(file.keys());
+            progress.set_keys(file.keys() + named);
             match (failed.take(), more) {
                 (Some(error), _) => return Err(error.into()),
                 _ if progress.is_cancelled() => return Err(SaveError::Cancelled),
+                _ if dump.device.is_some_and(|device| walk.bytes_read_back() > device.read_back_max) => {
+                    return Err(SaveError::Outdated);
+                }
                 (None, Ok(true)) => attempts = 0,
                 (None, Ok(false)) => break,
                 (None, Err(_)) if attempts == ATTEMPTS => return Err(SaveError::Unreadable),
@@ -63,20 +129,25 @@ pub fn dump(accessor: &mut Accessor, path: &Path, dump: &Dump<'_>, progress: &Sa
             let (version, texts) = (dump.libraries)();
             file.libraries(version, &texts)?;
         }
-        let keys = file.keys();
-        Ok((file.finish(&databases(accessor))?, keys))
+        let count = file.keys() + named;
+        let (databases, namespaces) = databases(accessor);
+        Ok((file.finish(&databases)?, (count, namespaces)))
     })
 }
 
-/// The databases as they are now.
-fn databases(accessor: &mut Accessor) -> BaseDatabases {
+/// The databases as they are now, and their namespaces.
+fn databases(accessor: &mut Accessor) -> (BaseDatabases, Vec<DeviceDatabase>) {
     // Within a batch nothing changes them.
     accessor.begin_batch(0);
     let number = accessor.keyspace().log().order().last_of_databases();
-    let all = 0..accessor.keyspace().databases() as u16;
-    let all = all
-        .map(|db| BaseDatabase { db, contents: accessor.changes().generation(db), keys: accessor.keyspace().dbsize(db) })
-        .collect();
+    let dbs = 0..accessor.keyspace().databases() as u16;
+    let mut namespaces = Vec::new();
+    let all = dbs.map(|db| {
+        let contents = accessor.changes().generation(db);
+        namespaces.push(DeviceDatabase { db, contents, namespace: DeviceAccess::new(accessor).namespace_of(db) });
+        BaseDatabase { db, contents, keys: accessor.keyspace().dbsize(db) }
+    });
+    let all = all.collect();
     accessor.end_batch();
-    BaseDatabases { number, all }
+    (BaseDatabases { number, all }, namespaces)
 }

@@ -136,6 +136,8 @@ pub enum BaseFault {
     Another,
     /// A key cannot be put into the keyspace.
     Refused(almandine_keyspace::Refusal),
+    /// What it names on the device is not there.
+    Device(almandine_keyspace::AdoptFault),
 }
 
 impl From<io::Error> for BaseFault {
@@ -153,6 +155,7 @@ impl fmt::Display for BaseFault {
             Self::Truncated => write!(f, "it ends too early"),
             Self::Damaged => write!(f, "its bytes are damaged"),
             Self::Another => write!(f, "it belongs to another log or base"),
+            Self::Device(fault) => write!(f, "{fault}"),
             Self::Refused(refusal) => write!(f, "a key does not fit into memory: {refusal:?}"),
         }
     }

@@ -2,7 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::io::Read;
+use std::sync::Arc;
 
+use almandine_keyspace::{Accessor, AdoptFault, ColdKey, DeviceAccess, Fetcher};
+
+use super::device::{DeviceDatabase, DeviceHead, DeviceItem, DeviceReader};
 use super::format::{BaseFault, BaseHead};
 use super::read::{BaseItem, BaseReader, take_bytes, take_item};
 use super::write::BaseDatabases;
@@ -79,6 +83,57 @@ pub fn load<R: Read>(
     loaded.libraries.0 = reader.libraries_version();
     loaded.databases = reader.databases().cloned().unwrap_or_default();
     Ok(loaded)
+}
+
+/// Keys of a device that are adopted in one batch.
+const ADOPTED_TOGETHER: usize = 256;
+
+/// Takes over what a file names on the device: the pages, and entries for the records of these databases, whose namespaces are
+/// taken. Before any key is loaded, by a keyspace that begins on that device. How many keys.
+///
+/// # Errors
+/// When the file is damaged, cut off or not the one that `expected` says, or a page is damaged or cannot be read.
+pub fn load_device<R: Read>(
+    input: R,
+    expected: DeviceHead,
+    accessor: &mut Accessor,
+    databases: &[DeviceDatabase],
+) -> Result<u64, BaseFault> {
+    let mut reader = DeviceReader::open(input)?;
+    if reader.head() != expected {
+        return Err(BaseFault::Another);
+    }
+    let keyspace = Arc::clone(accessor.keyspace());
+    let Some(device) = keyspace.log().device() else { return Err(BaseFault::Another) };
+    let of: Vec<(u16, u16)> = databases.iter().map(|database| (database.db, database.namespace)).collect();
+    let namespaces = keyspace.log().take_namespaces(&of);
+    let (mut cold, mut keys, mut fetcher) = (Vec::new(), 0, Fetcher::default());
+    let mut adopt = |accessor: &mut Accessor, cold: &mut Vec<ColdKey>| {
+        let adopted = DeviceAccess::new(accessor).adopt(cold, &namespaces, &mut fetcher);
+        cold.clear();
+        adopted.map_err(BaseFault::Device)
+    };
+    loop {
+        match reader.read_item()? {
+            DeviceItem::Page(row) => {
+                if !device.adopt_page(&row) {
+                    return Err(BaseFault::Device(AdoptFault::Missing { page: row.page }));
+                }
+            }
+            DeviceItem::Key(key) => {
+                cold.push(key);
+                if cold.len() == ADOPTED_TOGETHER {
+                    keys += adopt(accessor, &mut cold)?;
+                }
+            }
+            DeviceItem::Dead(page, words) => device.count_dead(page, words),
+            DeviceItem::End(all) if all == databases => break,
+            DeviceItem::End(_) => return Err(BaseFault::Damaged),
+        }
+    }
+    keys += adopt(accessor, &mut cold)?;
+    DeviceAccess::new(accessor).survey(&namespaces).map_err(BaseFault::Device)?;
+    Ok(keys)
 }
 
 impl From<LaneFault> for BaseFault {

@@ -20,15 +20,17 @@
 //! the last unit that had changed that. A sum is the CRC-32C of what is before it in its head or block, of the entries, and of the
 //! sum before. Files of format 1 have no libraries, and no number in their last block.
 
+mod device;
 mod dump;
 mod format;
 mod load;
 mod read;
 mod write;
 
-pub use dump::{Dump, dump};
+pub use device::{DeviceDatabase, DeviceHead, DeviceItem, DeviceReader, DeviceWriter, peek_databases};
+pub use dump::{DeviceDump, Dump, dump};
 pub use format::{BaseFault, BaseHead};
-pub use load::{LoadedBase, load};
+pub use load::{LoadedBase, load, load_device};
 pub(crate) use read::take_item;
 pub use read::{BaseItem, BaseReader, peek};
 pub use write::{BaseDatabase, BaseDatabases, BaseWriter};

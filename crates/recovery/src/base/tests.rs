@@ -197,7 +197,7 @@ fn a_base_is_a_file_in_parts() {
     for part in 0..4 {
         let head = BaseHead { part, parts: 4, ..HEAD };
         let path = directory.join(format!("base.{part}"));
-        let part = Dump { head, floor: 9, libraries: &|| (3, vec![b"text".to_vec()]) };
+        let part = Dump { head, floor: 9, libraries: &|| (3, vec![b"text".to_vec()]), device: None };
         keys += dump(&mut accessor, &path, &part, &SaveProgress::default()).unwrap();
         let file = std::fs::read(&path).unwrap();
         let mut reader = BaseReader::open(&file[..]).unwrap();
@@ -216,7 +216,7 @@ fn a_base_is_a_file_in_parts() {
     assert_eq!((keys, to.dbsize(0), to.dbsize(1)), (3000, 1500, 1500));
     let cancelled = SaveProgress::default();
     cancelled.cancel();
-    let part = Dump { head: HEAD, floor: 0, libraries: &|| (0, Vec::new()) };
+    let part = Dump { head: HEAD, floor: 0, libraries: &|| (0, Vec::new()), device: None };
     let ended = dump(&mut accessor, &directory.join("none"), &part, &cancelled);
     assert!(matches!(ended, Err(SaveError::Cancelled)));
     assert_eq!(std::fs::read_dir(&directory).unwrap().count(), 4);

@@ -73,8 +73,38 @@ impl Loaded {
         self.empty_keys.truncate(EMPTY_KEYS_MAX);
     }
 
+    /// Takes up what the item at this offset says that is no key. The database of what follows is returned, if it says that.
+    pub(crate) fn note(&mut self, item: &Item<'_>, offset: u64, databases: usize) -> Result<Option<u16>, LoadError> {
+        match item {
+            Item::Aux { name, value } => {
+                let text = String::from_utf8_lossy(value);
+                match &**name {
+                    b"redis-ver" | b"valkey-ver" => self.server = Some(text.into_owned()),
+                    b"ctime" => self.written_s = text.parse().ok(),
+                    _ => {}
+                }
+            }
+            Item::Database(number) => {
+                let known = u16::try_from(*number).ok().filter(|number| usize::from(*number) < databases);
+                let fault = LoadFault::Database { number: *number, databases };
+                return known.map(Some).ok_or(LoadError { offset, fault });
+            }
+            Item::Function(code) => {
+                if library_name(code).is_none() {
+                    return Err(LoadError { offset, fault: LoadFault::Function });
+                }
+                self.functions.push(code.to_vec());
+            }
+            Item::ModuleAux(name) => self.modules.push(name.clone()),
+            Item::EmptyEntry(key) => self.pass_over(key),
+            // The index grows by itself.
+            Item::Sizes { .. } | Item::SlotSizes { .. } | Item::SlotImport(_) | Item::Entry(_) => {}
+        }
+        Ok(None)
+    }
+
     /// A collection without elements is passed over.
-    pub(super) fn pass_over(&mut self, key: &[u8]) {
+    pub(crate) fn pass_over(&mut self, key: &[u8]) {
         self.empty += 1;
         if self.empty_keys.len() < EMPTY_KEYS_MAX {
             self.empty_keys.push(key.to_vec());
@@ -138,24 +168,11 @@ impl Loader<'_> {
     }
 
     fn item(&mut self, item: Item<'_>, offset: u64) -> Result<(), LoadError> {
-        match item {
-            Item::Aux { name, value } => self.note(&name, &value),
-            Item::Database(number) => {
-                let databases = self.databases;
-                let known = u16::try_from(number).ok().filter(|number| usize::from(*number) < databases);
-                self.database = known.ok_or(LoadError { offset, fault: LoadFault::Database { number, databases } })?;
-            }
-            // The index grows by itself.
-            Item::Sizes { .. } | Item::SlotSizes { .. } | Item::SlotImport(_) => {}
-            Item::Function(code) => {
-                if library_name(&code).is_none() {
-                    return Err(LoadError { offset, fault: LoadFault::Function });
-                }
-                self.loaded.functions.push(code.into_vec());
-            }
-            Item::ModuleAux(name) => self.loaded.modules.push(name),
-            Item::Entry(entry) => return self.entry(&entry, offset),
-            Item::EmptyEntry(key) => self.loaded.pass_over(&key),
+        if let Item::Entry(entry) = &item {
+            return self.entry(entry, offset);
+        }
+        if let Some(database) = self.loaded.note(&item, offset, self.databases)? {
+            self.database = database;
         }
         Ok(())
     }
@@ -171,15 +188,6 @@ impl Loader<'_> {
             return self.lanes.settle();
         }
         if self.next[lane].is_full() { self.give(lane) } else { Ok(()) }
-    }
-
-    fn note(&mut self, name: &[u8], value: &[u8]) {
-        let text = String::from_utf8_lossy(value);
-        match name {
-            b"redis-ver" | b"valkey-ver" => self.loaded.server = Some(text.into_owned()),
-            b"ctime" => self.loaded.written_s = text.parse().ok(),
-            _ => {}
-        }
     }
 
     fn give(&mut self, lane: usize) -> Result<(), LoadError> {

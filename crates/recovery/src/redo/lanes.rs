@@ -2,10 +2,12 @@
 //! entries in the order of their numbers.
 
 use std::collections::HashMap;
+use std::time::Duration;
 
 use almandine_base::object::{Object, Types};
 use almandine_base::steps;
-use almandine_keyspace::{Accessor, Body, Effect, HeapValue, Key, Put, Refusal, SharedValue};
+use almandine_io::thread;
+use almandine_keyspace::{Accessor, Body, Effect, HeapValue, Key, Missing, Need, Put, Refusal, SharedValue};
 use almandine_oplog::{LogEntry, epoch_of};
 
 use crate::base::{BaseItem, take_item};
@@ -201,11 +203,13 @@ impl Lane for LogLane {
                 let read = read.ok_or_else(|| LaneFault { number: 0, key: Vec::new(), refusal: None })?;
                 known.push((accessor.key(item.db, read.key()), item, read));
             }
+            await_room(accessor);
             accessor.begin_batch(0);
             let mut group = accessor.group();
             group.begin();
             known.iter_mut().for_each(|(key, ..)| key.glance = group.expect(key.hash));
             group.prefetch();
+            stage_cold(accessor, &known);
             let done = known.drain(..).try_for_each(|(key, item, read)| {
                 let number = match (&read, item.source) {
                     (_, Source::Log { number, .. }) => number,
@@ -215,10 +219,42 @@ impl Lane for LogLane {
                 let refused = self.item(accessor, key, item, read).err();
                 refused.map_or(Ok(()), |refusal| Err(LaneFault { number, key: key.bytes.to_vec(), refusal }))
             });
+            drop(accessor.detach());
             accessor.end_batch();
             done?;
         }
         Ok(())
+    }
+}
+
+/// How long a lane rests while the device is behind.
+const REST: Duration = Duration::from_millis(1);
+
+/// Waits while the device is behind.
+fn await_room(accessor: &Accessor) {
+    while accessor.keyspace().is_stalled() {
+        thread::sleep(REST);
+    }
+}
+
+/// Reads the records together that the items of a group need from the device.
+fn stage_cold(accessor: &mut Accessor, known: &[(Key<'_>, &LogItem, Known<'_>)]) {
+    let cold = accessor.cold();
+    if cold.is_possible() {
+        let missed = known.iter().filter(|(key, ..)| cold.probe_all(*key, Need::Read) == Err(Missing::Cold)).count();
+        if missed != 0 {
+            accessor.unit().fetch_missed();
+        }
+    }
+}
+
+/// Does something to a key; what it misses on the device is read, and it is done again.
+fn done(accessor: &mut Accessor, mut act: impl FnMut(&mut Accessor) -> Result<(), Refusal>) -> Result<(), Refusal> {
+    loop {
+        match act(accessor) {
+            Err(Refusal::Missing(Missing::Cold)) => accessor.unit().fetch_missed(),
+            done => return done,
+        }
     }
 }
 
@@ -296,7 +332,7 @@ impl LogLane {
         }
         // Made before the base met it and gone by then: what it lacks goes with its removal.
         let may_lack = copied.is_none() && epoch_of(number) <= lacking_through;
-        match accessor.writer(db).redo(key, entry) {
+        match done(accessor, |accessor| accessor.writer(db).redo(key, entry)) {
             Err(Refusal::WrongKind) if may_lack => {
                 self.passed_over += 1;
                 Ok(())
@@ -307,7 +343,7 @@ impl LogLane {
 }
 
 fn set(accessor: &mut Accessor, db: u16, key: Key<'_>, effect: &Effect<'_>) -> Result<(), Option<Refusal>> {
-    accessor.writer(db).replay(key, effect).map_err(Some)
+    done(accessor, |accessor| accessor.writer(db).replay(key, effect)).map_err(Some)
 }
 
 /// Takes a part into a value. Whether it was the last; None: it does not fit.

@@ -22,7 +22,7 @@ use std::time::Duration;
 
 use almandine_io::{clock, process, thread};
 use almandine_keyspace::{Accessor, CopiedKey, Copying, KeyUse, frequency};
-use almandine_rdb::file::{EntryMetadata, FileWriter, WriteOptions};
+use almandine_rdb::file::{EntryMetadata, FileWriter};
 
 use self::value::Readers;
 use crate::durable::write_durably;
@@ -86,9 +86,8 @@ impl SnapshotFile {
         options: &SaveOptions,
         progress: &SaveProgress,
     ) -> Result<(W, Saved), SaveError> {
-        let write = WriteOptions { version: options.version, checksum: options.checksum, compression: options.compression };
         let mut file = Writing {
-            out: FileWriter::new(out, write),
+            out: FileWriter::new(out, options.write()),
             options,
             progress,
             now_ms: self.copying.now_ms(),
@@ -147,13 +146,8 @@ struct Writing<'w, W> {
 impl<W: Write> Writing<'_, W> {
     fn head(&mut self, accessor: &Accessor) -> io::Result<()> {
         let used = accessor.keyspace().figures().used_bytes();
-        self.out.aux("redis-ver", self.options.server_version.as_bytes())?;
-        self.out.aux("redis-bits", b"64")?;
-        self.out.aux("ctime", (self.now_ms / 1000).to_string().as_bytes())?;
+        self.options.write_head(&mut self.out, self.now_ms)?;
         self.out.aux("used-mem", used.to_string().as_bytes())?;
-        for (name, value) in &self.options.aux {
-            self.out.aux(name, value.as_bytes())?;
-        }
         self.options.functions.iter().try_for_each(|code| self.out.function(code))
     }
 
@@ -164,12 +158,7 @@ impl<W: Write> Writing<'_, W> {
         self.value.clear();
         let written = value::write(copied.value, Readers::Of(self.options.version), &mut self.value);
         let Some(version) = written.map_err(|_| SaveError::Unreadable)? else { return Ok(()) };
-        if !self.options.version.has(version) {
-            if self.options.strict {
-                return Err(SaveError::Version { key: copied.key.to_vec(), version });
-            }
-            self.saved.newer = self.saved.newer.max(Some(version));
-        }
+        self.saved.count(copied.key, version, self.options)?;
         self.select(copied.db)?;
         let metadata = EntryMetadata {
             expiry_ms: copied.expiry_ms,
@@ -177,7 +166,6 @@ impl<W: Write> Writing<'_, W> {
             frequency: if let KeyUse::Frequency(steps) = copied.used { Some(frequency::of_steps(steps)) } else { None },
         };
         self.out.entry(copied.key, &self.value, metadata)?;
-        self.saved.keys += 1;
         self.progress.set_keys(self.saved.keys);
         if self.value.capacity() > 1 << 20 {
             self.value = Vec::new();

@@ -1,11 +1,14 @@
 //! How a snapshot is written, how far it is, and what became of it.
 
+use std::io::{self, Write};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
 use almandine_io::{memory, thread};
 use almandine_keyspace::Keyspace;
-use almandine_rdb::file::WriteVersion;
+use almandine_rdb::file::{FileWriter, WriteOptions, WriteVersion};
+
+use super::error::SaveError;
 
 /// One part in this number of the memory budget is for what writers save for a snapshot, before they have to wait for it,
 const SAVED_SHARE: u64 = 8;
@@ -48,6 +51,20 @@ impl Default for SaveOptions {
     }
 }
 
+impl SaveOptions {
+    pub(crate) fn write(&self) -> WriteOptions {
+        WriteOptions { version: self.version, checksum: self.checksum, compression: self.compression }
+    }
+
+    /// Writes by which server a file is written, and of what moment it is.
+    pub(crate) fn write_head<W: Write>(&self, out: &mut FileWriter<W>, now_ms: i64) -> io::Result<()> {
+        out.aux("redis-ver", self.server_version.as_bytes())?;
+        out.aux("redis-bits", b"64")?;
+        out.aux("ctime", (now_ms / 1000).to_string().as_bytes())?;
+        self.aux.iter().try_for_each(|(name, value)| out.aux(name, value.as_bytes()))
+    }
+}
+
 /// What became of a snapshot.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Saved {
@@ -57,6 +74,20 @@ pub struct Saved {
     pub bytes: u64,
     /// The oldest version whose readers know all of its values, if that is newer than the file's own.
     pub newer: Option<u16>,
+}
+
+impl Saved {
+    /// Another key, whose value this version is the oldest to know.
+    pub(crate) fn count(&mut self, key: &[u8], version: u16, options: &SaveOptions) -> Result<(), SaveError> {
+        if !options.version.has(version) {
+            if options.strict {
+                return Err(SaveError::Version { key: key.to_vec(), version });
+            }
+            self.newer = self.newer.max(Some(version));
+        }
+        self.keys += 1;
+        Ok(())
+    }
 }
 
 /// How far a snapshot is, for questions meanwhile, and what is asked of it.
@@ -128,7 +159,8 @@ impl SaveProgress {
         }
     }
 
-    pub(super) fn copied(&self, bytes: u64, millionths: u64) {
+    /// This is done. Called by the writing thread only.
+    pub fn copied(&self, bytes: u64, millionths: u64) {
         self.bytes.store(bytes, Relaxed);
         self.millionths.store(millionths, Relaxed);
     }

@@ -2,17 +2,19 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use almandine_base::step;
 use almandine_instance::Instance;
 use almandine_io::{file, files};
-use almandine_keyspace::Accessor;
+use almandine_keyspace::{Accessor, DeviceAccess, DeviceBase, StoreDevice};
 use almandine_oplog::directory::{Directory, base_path};
 use almandine_oplog::fault::Fault;
 use almandine_oplog::last_of;
 use almandine_oplog::manifest::{BaseEntry, Manifest};
-use almandine_recovery::base::{BaseFault, BaseHead, Dump, dump, load, peek};
+use almandine_recovery::base::{
+    BaseFault, BaseHead, DeviceDump, DeviceHead, DeviceReader, Dump, LoadedBase, dump, load, load_device, peek, peek_databases,
+};
 use almandine_recovery::load::FileInput;
 use almandine_recovery::redo::{LogLanes, Redo};
 use almandine_recovery::save::{SaveError, SaveProgress};
@@ -31,16 +33,52 @@ pub(super) fn begin(
     directory: &Directory,
     manifest: &mut Manifest,
 ) -> io::Result<u64> {
-    let base = BaseEntry { number: 1, lsn: 0, through: 0, epoch: 0, parts: 1 };
+    let device = DeviceAccess::new(accessor).begin_base();
+    let base = BaseEntry { number: 1, lsn: 0, through: 0, epoch: 0, parts: parts(device) };
     let path = base_path(directory.path(), base.number, 0);
     let head = BaseHead { log: manifest.id, base: base.number, lsn: base.lsn, seed: 0, part: 0, parts: 1 };
-    let part = Dump { head, floor: 0, libraries: &|| instance.scripts.libraries.texts() };
-    let bytes = dump(accessor, &path, &part, &SaveProgress::default())
-        .map_err(|error| io::Error::other(format!("{} cannot be written: {error}", path.display())))?;
+    let dumped = dump_base(instance, accessor, (head, 0), (&path, device, u64::MAX), &SaveProgress::default());
+    let bytes = dumped.map_err(|error| io::Error::other(format!("{} cannot be written: {error}", path.display())))?;
     let begun = Manifest { base: Some(base), ..manifest.clone() };
     directory.replace(&begun).map_err(io::Error::other)?;
+    end(instance, device, true);
     *manifest = begun;
     Ok(bytes)
+}
+
+/// The part of a base that names what lies on the device.
+pub(super) const DEVICE_PART: u32 = 1;
+
+/// How many parts a base has.
+fn parts(device: Option<DeviceBase>) -> u32 {
+    if device.is_some() { DEVICE_PART + 1 } else { 1 }
+}
+
+/// Ends a base of what lies on the device.
+fn end(instance: &Instance, base: Option<DeviceBase>, is_named: bool) {
+    if let Some((device, base)) = instance.keyspace.log().device().zip(base) {
+        device.end_base(base, is_named);
+    }
+}
+
+/// Writes all parts of a base; the first one has this name.
+fn dump_base(
+    instance: &Instance,
+    accessor: &mut Accessor,
+    (head, floor): (BaseHead, u64),
+    (path, device, read_back_max): (&Path, Option<DeviceBase>, u64),
+    progress: &SaveProgress,
+) -> Result<u64, SaveError> {
+    let seed = instance.keyspace.log().device().filter(|_| device.is_some()).map_or(0, StoreDevice::seed);
+    let of_device = base_path(path.parent().unwrap_or(Path::new("")), head.base, DEVICE_PART);
+    let device = device.map(|base| DeviceDump {
+        base,
+        head: DeviceHead { log: head.log, base: head.base, seed, index_buckets: base.index_buckets },
+        path: &of_device,
+        read_back_max,
+    });
+    let head = BaseHead { seed, ..head };
+    dump(accessor, path, &Dump { head, floor, libraries: &|| instance.scripts.libraries.texts(), device }, progress)
 }
 
 /// Gives a running log a new base, while writers write, and drops what was before it.
@@ -48,30 +86,91 @@ pub(super) fn begin(
 /// The base is fuzzy: each key is as the walk meets it. It is named when all is durable that was done until the end of the walk,
 /// so that the log completes it whatever happens.
 ///
+/// Of what lies on a device only that is named which was there when the base began. Where much goes there meanwhile, another base
+/// is begun: it names that. The later ones may copy more, and the last one all.
+///
 /// # Errors
 /// When it cannot be written; the log is as it was then, and has no file of it.
 pub(super) fn renew(instance: &Instance, log: &RunningLog, progress: &SaveProgress) -> Result<u64, SaveError> {
+    let memory = instance.config.snapshot().settings.memory.maxmemory.max(MEMORY_MIN);
+    for attempt in 0..OUTDATED_MAX {
+        match renew_once(instance, log, (memory / READ_BACK_SHARE) << attempt, progress) {
+            Err(SaveError::Outdated) => {
+                tracing::info!("The base is begun anew: much of the memory has gone to storage-dir since it was begun");
+            }
+            done => return done,
+        }
+    }
+    renew_once(instance, log, u64::MAX, progress)
+}
+
+/// Bases that may be given up because of what has gone to the device since they were begun.
+const OUTDATED_MAX: u32 = 5;
+/// However little memory there is.
+const MEMORY_MIN: u64 = 64 << 20;
+/// The first one is when that is more than this share of the memory, the next ones when it is twice as much as before.
+const READ_BACK_SHARE: u64 = 4;
+
+fn renew_once(instance: &Instance, log: &RunningLog, read_back_max: u64, progress: &SaveProgress) -> Result<u64, SaveError> {
     let failed = |fault: Fault| SaveError::Io(io::Error::other(fault));
     let mut accessor = session(instance)?;
-    // All that is numbered up to here is in what the walk meets.
-    let begin = log.writer.rotate().map_err(failed)?;
-    let number = log.next_base();
-    let path = base_path(&log.directory, number, 0);
-    let head = BaseHead { log: log.id, base: number, lsn: begin.place.lsn, seed: 0, part: 0, parts: 1 };
-    let floor = step!(FloorAtCut, last_of(begin.epoch), else u64::MAX);
-    let part = Dump { head, floor, libraries: &|| instance.scripts.libraries.texts() };
-    dump(&mut accessor, &path, &part, progress)?;
-    drop(accessor);
-    // And here ends what the walk may have met.
-    let through = step!(SyncThrough, log.writer.sync(), else Ok(begin));
-    let length = || file::open(&path, false).and_then(|file| file.len());
-    let completed = through.map_err(failed).and_then(|through| Ok((through, length()?)));
-    let (end, bytes) = completed.inspect_err(|_| drop(files::remove(&path)))?;
-    let base = BaseEntry { number, lsn: begin.place.lsn, through: end.place.lsn, epoch: end.epoch, parts: 1 };
-    // Where this fails, either of both bases may be named: both stay.
-    log.writer.name_base(base).map_err(failed)?;
+    // Before the cut: no record on the device has an effect that is behind it.
+    let device = DeviceAccess::new(&mut accessor).begin_base();
+    let renewed = (|| {
+        // All that is numbered up to here is in what the walk meets.
+        let begin = log.writer.rotate().map_err(failed)?;
+        let number = log.next_base();
+        let path = base_path(&log.directory, number, 0);
+        let head = BaseHead { log: log.id, base: number, lsn: begin.place.lsn, seed: 0, part: 0, parts: 1 };
+        let floor = step!(FloorAtCut, last_of(begin.epoch), else u64::MAX);
+        dump_base(instance, &mut accessor, (head, floor), (&path, device, read_back_max), progress)?;
+        drop(accessor);
+        // And here ends what the walk may have met.
+        let through = step!(SyncThrough, log.writer.sync(), else Ok(begin));
+        let paths: Vec<PathBuf> = (0..parts(device)).map(|part| base_path(&log.directory, number, part)).collect();
+        let length = || paths.iter().map(|path| file::open(path, false)?.len()).sum::<io::Result<u64>>();
+        let completed = through.map_err(failed).and_then(|through| Ok((through, length()?)));
+        let (end, bytes) = completed.inspect_err(|_| paths.iter().for_each(|path| drop(files::remove(path))))?;
+        let (lsn, through) = (begin.place.lsn, end.place.lsn);
+        let base = BaseEntry { number, lsn, through, epoch: end.epoch, parts: parts(device) };
+        // Where this fails, either of both bases may be named: both stay.
+        log.writer.name_base(base).map_err(failed)?;
+        instance.persistence.log.set_base_bytes(bytes);
+        Ok(bytes)
+    })();
+    end(instance, device, renewed.is_ok());
+    renewed
+}
+
+/// The base that was written just now, of what the keyspace has: nothing has to be loaded.
+///
+/// # Errors
+/// When it cannot be read.
+pub(super) fn as_begun(instance: &Instance, directory: &Path, manifest: &Manifest) -> io::Result<Redo> {
+    let number = manifest.base.map_or(0, |base| base.number);
+    let file = files::open(base_path(directory, number, 0))?;
+    let (_, bytes, databases) = peek(&file).map_err(io::Error::other)?;
+    let mut redo = Redo::of_base(&databases, 0);
+    let last_contents = databases.all.iter().map(|database| database.contents).max().unwrap_or(0);
+    let libraries = instance.scripts.libraries.texts();
+    redo.complete_base(LoadedBase { last_contents, databases, libraries, ..LoadedBase::default() }, 0);
     instance.persistence.log.set_base_bytes(bytes);
-    Ok(bytes)
+    Ok(redo)
+}
+
+/// Takes over what a base names on the device, before any key is loaded.
+fn load_on_device(instance: &Instance, accessor: &mut Accessor, path: &Path, expected: DeviceHead) -> io::Result<()> {
+    let failed = |error: &dyn std::fmt::Display| io::Error::other(format!("{} cannot be loaded: {error}", path.display()));
+    let Some(device) = instance.keyspace.log().device() else {
+        let why = "it names data in storage-dir, which is not set: give it as before";
+        return Err(failed(&why));
+    };
+    let file = files::open(path).map_err(|error| failed(&error))?;
+    let databases = peek_databases(&file).map_err(|error| failed(&error))?;
+    let expected = DeviceHead { seed: device.seed(), ..expected };
+    let keys = load_device(FileInput::new(file), expected, accessor, &databases).map_err(|error| failed(&error))?;
+    tracing::info!("{keys} keys lie in storage-dir, as the base names them");
+    Ok(())
 }
 
 /// Loads the base that a manifest names into what lanes lead to, and begins redo behind it.
@@ -82,8 +181,15 @@ pub(super) fn load_named(instance: &Instance, lanes: &mut LogLanes<'_>, director
     let Some(base) = manifest.base else {
         return Err(io::Error::other(format!("the log in {} has no base", directory.display())));
     };
-    if base.parts != 1 {
-        return Err(io::Error::other(format!("the base of the log has {} parts, and this version reads one", base.parts)));
+    if base.parts > DEVICE_PART + 1 {
+        return Err(io::Error::other(format!("the base of the log has {} parts, and this version reads two", base.parts)));
+    }
+    if base.parts == DEVICE_PART + 1 {
+        let path = base_path(directory, base.number, DEVICE_PART);
+        let head = files::open(&path).map_err(BaseFault::from).and_then(|file| DeviceReader::open(FileInput::new(file)));
+        let head = head.map_err(|error| io::Error::other(format!("{} cannot be loaded: {error}", path.display())))?.head();
+        let expected = DeviceHead { log: manifest.id, base: base.number, ..head };
+        load_on_device(instance, lanes.accessor(), &path, expected)?;
     }
     let path = base_path(directory, base.number, 0);
     let failed = |error: &dyn std::fmt::Display| io::Error::other(format!("{} cannot be loaded: {error}", path.display()));

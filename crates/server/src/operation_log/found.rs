@@ -8,10 +8,13 @@ use almandine_config::choices::LogSync;
 use almandine_io::files;
 use almandine_io::memory::HUGE_PAGE_BYTES;
 use almandine_oplog::append::LogOptions;
-use almandine_oplog::directory::Directory;
+use almandine_oplog::directory::{Directory, base_path};
 use almandine_oplog::manifest::Manifest;
 use almandine_oplog::writer::SyncMode;
+use almandine_recovery::base::{BaseFault, DeviceHead, DeviceReader};
+use almandine_recovery::load::FileInput;
 
+use super::base::DEVICE_PART;
 use crate::redis_files;
 
 /// A log that is to be recovered. This process has its lock.
@@ -28,6 +31,27 @@ pub(crate) struct Found {
 }
 
 impl Found {
+    /// What the base says of the device below memory; none if it names nothing there.
+    ///
+    /// # Errors
+    /// When that cannot be read, or belongs to another base.
+    pub(crate) fn device(&self) -> io::Result<Option<DeviceHead>> {
+        let Some(base) = self.manifest.base.filter(|base| base.parts == 2) else { return Ok(None) };
+        let path = base_path(self.directory.path(), base.number, DEVICE_PART);
+        let failed = |error: &dyn std::fmt::Display| io::Error::other(format!("{} cannot be read: {error}", path.display()));
+        let file = files::open(&path).map_err(|error| failed(&error))?;
+        let head = DeviceReader::open(FileInput::new(file)).map_err(|fault| failed(&fault))?.head();
+        if (head.log, head.base) != (self.manifest.id, base.number) {
+            return Err(failed(&BaseFault::Another));
+        }
+        Ok(Some(head))
+    }
+
+    /// Which log it is.
+    pub(crate) fn id(&self) -> u128 {
+        self.manifest.id
+    }
+
     /// Bytes of its files, about.
     pub(crate) fn bytes(&self) -> u64 {
         self.bytes

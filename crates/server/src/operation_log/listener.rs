@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use almandine_instance::latency::event;
 use almandine_instance::{Instance, Message};
 use almandine_io::clock;
 use almandine_oplog::writer::{LogListener, LogProgress, LogState, SyncMode};
@@ -36,14 +37,14 @@ impl LogListener for Listener {
         if durably {
             // In the other modes no client waits for a sync.
             if self.progress.mode() == SyncMode::Always {
-                instance.latency.record("aof-fsync-always", now_s, elapsed_ms);
+                instance.latency.record(event::LOG_SYNC, now_s, elapsed_ms);
             }
             return;
         }
         let persistence = &instance.persistence;
         let is_alone = !persistence.rewrites.is_running() && persistence.saves.figures().running_s.is_none();
-        instance.latency.record(if is_alone { "aof-write-alone" } else { "aof-write-active-child" }, now_s, elapsed_ms);
-        instance.latency.record("aof-write", now_s, elapsed_ms);
+        instance.latency.record(if is_alone { event::LOG_WRITE_ALONE } else { event::LOG_WRITE_BESIDE_COPY }, now_s, elapsed_ms);
+        instance.latency.record(event::LOG_WRITE, now_s, elapsed_ms);
     }
 
     fn changed(&self, state: LogState) {

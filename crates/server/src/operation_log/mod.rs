@@ -1,5 +1,6 @@
 //! The operation log of the node: found and recovered at its start, written while it runs, ended with it.
 
+mod backup;
 mod base;
 mod found;
 mod listener;
@@ -15,20 +16,21 @@ use almandine_base::step;
 use almandine_config::Settings;
 use almandine_instance::Instance;
 
+pub(crate) use backup::install as install_backups;
 pub(crate) use found::{Found, find, mode};
 pub(crate) use read::{Extent, read_log, write_new};
 pub(crate) use recover::recover;
 pub(crate) use reload::reload;
-pub(crate) use rewriter::{Rewriter, start};
+pub(crate) use rewriter::{Rewriter, retained_too_much, start};
 pub(crate) use running::LogSlot;
 pub(crate) use switch::follow;
 
 /// What cannot be followed of the settings.
 pub(crate) fn check(settings: &Settings) -> Result<(), String> {
-    if settings.persistence.append_only && crate::storage::is_configured(settings) {
+    if settings.persistence.append_only && crate::storage::is_configured(settings) && !crate::storage::outlives(settings) {
         return Err(
-            "appendonly yes does not go with storage-dir, storage-device or storage-object-url yet: what lies there is not \
-                    in the log. Set appendonly to no, or leave the storage out"
+            "appendonly yes goes with storage-dir alone, not with storage-device or storage-object-url yet: what lies there would \
+             not be found again. Set appendonly to no, or leave these out"
                 .to_owned(),
         );
     }

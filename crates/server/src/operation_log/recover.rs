@@ -39,15 +39,23 @@ pub(crate) fn recover(instance: &Arc<Instance>, table: &'static Table, mut found
     let keyspace = &instance.keyspace;
     // What the store removes before the log is on would be in no log: nothing is evicted, and nothing expires.
     keyspace.settings().hold_expiry(true);
-    keyspace.settings().set_budget(0);
+    let has_device = keyspace.log().device().is_some();
+    if !has_device {
+        // With a device it is kept: what is beyond it goes there.
+        keyspace.settings().set_budget(0);
+    }
     keyspace.settings().set_eviction(EvictionPolicy { order: EvictionOrder::Never, volatile_only: false });
-    if found.manifest.base.is_none() && !begin(instance, table, &mut found)? {
+    let is_new = found.manifest.base.is_none();
+    if is_new && !begin(instance, table, &mut found)? {
         return Ok(None);
     }
     let mut accessor = session(instance)?;
     let mut lanes = LogLanes::start(&mut accessor, lanes(instance));
     let path = found.directory.path().to_owned();
-    let mut redo = base::load_named(instance, &mut lanes, &path, &found.manifest)?;
+    let mut redo = match is_new && has_device {
+        true => base::as_begun(instance, &path, &found.manifest)?,
+        false => base::load_named(instance, &mut lanes, &path, &found.manifest)?,
+    };
     let Some(end) = redo_groups(instance, &mut lanes, (&path, &found.manifest, u64::MAX), &mut redo)? else { return Ok(None) };
     let boot = mapping::boot_id()?;
     let remains = Remains::find(&found.manifest, boot, &end).map_err(io::Error::other)?;
@@ -110,6 +118,10 @@ fn begin(instance: &Instance, table: &'static Table, found: &mut Found) -> io::R
     }
     let mut accessor = session(instance)?;
     base::begin(instance, &mut accessor, &found.directory, &mut found.manifest)?;
+    if instance.keyspace.log().device().is_some() {
+        // A keyspace begins on its device once.
+        return Ok(true);
+    }
     // The base is loaded as at every start: all starts take one way.
     let databases: Vec<u16> = (0..instance.keyspace.databases()).filter_map(|db| u16::try_from(db).ok()).collect();
     accessor.begin_batch(0);
@@ -172,7 +184,7 @@ fn begin_run(
     log.name_rings(None).map_err(io::Error::other)?;
     remains.remove().map_err(io::Error::other)?;
     let (id, run) = (log.manifest().id, log.manifest().run);
-    let place = rings::directory(settings, id)?;
+    let place = rings::directory(settings, id, log.directory())?;
     if let Some(place) = &place {
         rings::remove_all(place, id);
     }

@@ -40,6 +40,9 @@ fn load(instance: &Instance, table: &'static Table, log: Option<&RunningLog>, di
     if instance.persistence.rewrites.is_running() {
         return refuse("the log is being rewritten");
     }
+    if instance.keyspace.log().device().is_some() {
+        return refuse("with storage-dir the log is read at the start only: restart the server");
+    }
     let (readable, extent) = match log {
         Some(log) => {
             // Whatever had begun before clients were told has ended when the first cut is closed, and is in the second.

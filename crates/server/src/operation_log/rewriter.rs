@@ -11,16 +11,20 @@ use std::time::Duration;
 
 use almandine_config::Settings;
 use almandine_config::choices::AofFormat;
+use almandine_device::watched::DeviceState;
 use almandine_instance::{Instance, RewriteCause, RewriteOutcome, SaveMeter};
 use almandine_io::clock;
 use almandine_io::thread::{self, JoinHandle, Waker};
 use almandine_recovery::save::SaveError;
 
+use super::backup::Backup;
 use super::base;
 use super::running::{LogSlot, RunningLog};
 use crate::meter::Meter;
 use crate::redis_files;
 
+/// As much of the device may be kept for a base, however little that holds.
+const RETAINED_BYTES_MIN: u64 = 16 << 20;
 /// How long the thread sleeps at most while it waits for a word.
 const REST: Duration = Duration::from_secs(10);
 /// How long a log without any base waits for the next try.
@@ -58,23 +62,37 @@ pub(crate) fn start(instance: Arc<Instance>, log: Arc<LogSlot>, directory: NodeD
     let thread = thread::spawn("rewriter", move || {
         // Where that is not allowed, it competes with the workers on equal terms.
         let _ = thread::rank_behind_workers(thread::Rank::Copies);
+        let mut backup = Backup::default();
         while !instance.shutdown.requested() {
             let persistence = &instance.persistence;
+            if backup.go_on(&instance, log.get().as_deref()) {
+                continue;
+            }
+            let kept = persistence.backups.clean_after(instance.config.snapshot().settings.persistence.backup_sealed_s);
             let saves = persistence.saves.figures();
             // A snapshot that was asked for behind a rewriting that begins at once waits for that.
             let goes_first = persistence.rewrites.is_running() && saves.running_s.is_none();
             let is_free = (goes_first || !saves.in_background) && !persistence.is_loading();
             let running = log.get().filter(|_| is_free);
             let sleep = if running.is_some() { due_in(&instance) } else { REST };
-            let cause = if is_free { persistence.rewrites.next(sleep.is_zero()) } else { None };
+            let is_due = sleep.is_zero() || running.is_some() && persistence.backups.is_pending();
+            let may_begin = is_free && !persistence.backups.holds_log();
+            let cause = if may_begin { persistence.rewrites.next(is_due) } else { None };
             if let Some(cause) = cause {
-                persistence.rewrites.end(rewrite(&instance, running.as_deref(), &directory, cause));
+                let number = persistence.backups.begin();
+                let outcome = rewrite(&instance, running.as_deref(), &directory, cause);
+                persistence.rewrites.end(outcome);
+                if let Some((log, number)) = running.as_deref().zip(number) {
+                    let node = directory(&instance.config.snapshot().settings);
+                    backup.pin(&instance, log, &node, number, outcome);
+                }
                 // A snapshot may wait for its end.
                 persistence.saves.wake();
                 continue;
             }
-            own.wait(sleep);
+            own.wait(kept.map_or(sleep, |left| left.min(sleep)));
         }
+        instance.persistence.backups.fail("the server ends");
     })?;
     Ok(Rewriter { thread, waker })
 }
@@ -99,6 +117,16 @@ fn due_in(instance: &Instance) -> Duration {
         }
         return left;
     }
+    if persistence.backups.holds_log() {
+        return REST;
+    }
+    if let Some(bytes) = retained_too_much(instance)
+        && !persistence.is_loading()
+        && (rewrites.failures == 0 || rest(RETRY_NS).is_zero())
+    {
+        tracing::info!("Starting a base of the log: {} MiB of the storage are kept for the one before", bytes >> 20);
+        return Duration::ZERO;
+    }
     let (was, base) = (persistence.log.rewritten_bytes().max(1), persistence.log.base_bytes());
     let percent = settings.rewrite_growth_percent;
     let due = due_bytes(was, percent, settings.rewrite_bytes_min);
@@ -121,6 +149,19 @@ fn due_in(instance: &Instance) -> Duration {
     let growth = (u128::from(bytes) * 100 / u128::from(was)).saturating_sub(100);
     tracing::info!("Starting automatic rewriting of AOF on {growth}% growth");
     Duration::ZERO
+}
+
+/// Bytes on the device that only the last base needs, if they are more than a quarter of what it may hold, or holds, or it is full.
+pub(crate) fn retained_too_much(instance: &Instance) -> Option<u64> {
+    let tier = instance.keyspace.figures().tier()?;
+    if tier.retained_bytes > 0 && instance.gauges.storage.state() == DeviceState::Full {
+        return Some(tier.retained_bytes);
+    }
+    let may_hold = match instance.config.snapshot().settings.storage.directory_bytes {
+        0 => tier.device_bytes,
+        most => most,
+    };
+    (tier.retained_bytes > RETAINED_BYTES_MIN && tier.retained_bytes > may_hold / 4).then_some(tier.retained_bytes)
 }
 
 /// Bytes of the log and its base from which on it is rewritten by itself: more than `bytes_min`, and `percent` more than it had.

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use almandine_config::Settings;
 use almandine_io::memory::HUGE_PAGE_BYTES;
 use almandine_io::{files, mapping};
+use almandine_oplog::directory::identity;
 
 /// Bytes of a ring, 4 MiB but in simulations; each thread that does units of work has one.
 pub(super) const RING_BYTES: usize = 2 * HUGE_PAGE_BYTES;
@@ -14,11 +15,12 @@ const MEMORY: &str = "/dev/shm";
 /// Files by which a container is known: its file systems in memory end with it.
 const CONTAINER: [&str; 2] = ["/.dockerenv", "/run/.containerenv"];
 
-/// The directory for the rings of a log, made ready; none where they are to end with the process.
+/// The directory for the rings of a log whose files are in `log_files`, made ready; none where they are to end with the process. A
+/// copy of these files is the same log, and has other rings: both may be in use.
 ///
 /// # Errors
 /// When it cannot be made, or others may use it.
-pub(super) fn directory(settings: &Settings, log: u128) -> io::Result<Option<PathBuf>> {
+pub(super) fn directory(settings: &Settings, log: u128, log_files: &Path) -> io::Result<Option<PathBuf>> {
     let place = match settings.persistence.ring_directory.as_str() {
         "none" | "" => return Ok(None),
         "auto" if std::process::id() == 1 || CONTAINER.iter().any(|file| files::open(file).is_ok()) => return Ok(None),
@@ -26,7 +28,10 @@ pub(super) fn directory(settings: &Settings, log: u128) -> io::Result<Option<Pat
         // The working directory may change.
         place => files::canonical(place).map_err(|error| failed(Path::new(place), &error))?,
     };
-    let directory = place.join(format!("almandine-{log:032x}"));
+    let unseen =
+        |error: io::Error| io::Error::new(error.kind(), format!("the log in {} cannot be looked at: {error}", log_files.display()));
+    let (device, inode) = identity(log_files).map_err(unseen)?;
+    let directory = place.join(format!("almandine-{log:032x}-{device:x}-{inode:x}"));
     mapping::prepare_directory(&directory).map_err(|error| failed(&directory, &error))?;
     Ok(Some(directory))
 }

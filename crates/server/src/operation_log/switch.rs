@@ -30,6 +30,13 @@ const GIVE_UP: Duration = Duration::from_secs(5);
 /// When no log can begin; then there is none.
 pub(crate) fn follow(instance: &Arc<Instance>, log: &LogSlot, settings: &Settings, directory: &Path) -> Result<(), SetError> {
     let persistence = &instance.persistence;
+    if instance.keyspace.log().device().is_some()
+        && settings.persistence.append_only != log.get().is_some()
+        && !persistence.is_loading()
+    {
+        let problem = "with storage-dir the log begins and ends with the server: set it in the configuration file and restart";
+        return Err(SetError::Failed { name: "appendonly".to_owned(), problem: problem.into() });
+    }
     match (settings.persistence.append_only, log.get()) {
         (true, None) if !persistence.is_loading() => {
             let failed = |error: io::Error| SetError::Failed { name: "appendonly".to_owned(), problem: error.to_string().into() };
@@ -71,7 +78,7 @@ fn on(instance: &Arc<Instance>, log: &LogSlot, settings: &Settings, directory: &
     let mut appender = Appender::begin_unnamed(directory, manifest, &options, tell).map_err(io::Error::other)?;
     let (source, rings) = match made {
         Some(rings) => (rings.source(), rings),
-        None => install(instance, settings, (id, run))?,
+        None => install(instance, settings, &path, (id, run))?,
     };
     if let Some(place) = &rings.options().directory {
         let count = u32::try_from(rings.names().len()).unwrap_or(u32::MAX);
@@ -104,9 +111,14 @@ fn give_up_redis_file(instance: &Instance) {
 }
 
 /// Makes the rings of this process.
-fn install(instance: &Instance, settings: &Settings, (log, run): (u128, u64)) -> io::Result<(RingSource, Arc<Rings>)> {
+fn install(
+    instance: &Instance,
+    settings: &Settings,
+    directory: &Path,
+    (log, run): (u128, u64),
+) -> io::Result<(RingSource, Arc<Rings>)> {
     let keyspace = &instance.keyspace;
-    let place = rings::directory(settings, log)?;
+    let place = rings::directory(settings, log, directory)?;
     let (boot, first_epoch) = (mapping::boot_id()?, keyspace.log().order().epoch() + 1);
     let options = RingOptions { directory: place.clone(), bytes: rings::RING_BYTES, log, run, boot, first_epoch };
     let source = keyspace.log().install(options, 0);

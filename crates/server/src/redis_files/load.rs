@@ -10,13 +10,13 @@ use std::sync::Arc;
 use almandine_handler::Table;
 use almandine_instance::{Acl, Instance};
 use almandine_io::{clock, files};
-use almandine_rdb::aof::{AofCommand, AofError, AofFault, AofReader, begins_with_snapshot};
+use almandine_rdb::aof::{AofCommand, AofError, AofFault, AofReader};
 use almandine_recovery::load::{Existing, FileInput, LoadOptions};
 use almandine_script::RestorePolicy;
 use almandine_session::{Replay, ReplayTime, Unanswered};
 
 use super::replies::first_error;
-use super::source::{Source, failed};
+use super::source::{Source, failed, has_snapshot};
 use crate::snapshots;
 
 /// Commands that are executed together, and their bytes.
@@ -70,10 +70,8 @@ impl Loading<'_> {
     /// Loads a file. False when the end of the server is asked for.
     fn file(&mut self, path: &Path, is_last: bool) -> io::Result<bool> {
         let open = || files::open(path).map_err(|error| failed(path, &error));
-        let mut magic = [0; 5];
-        let has_snapshot = open()?.read_at(&mut magic, 0).is_ok_and(|bytes| begins_with_snapshot(&magic[..bytes]));
         let mut offset = 0;
-        if has_snapshot {
+        if has_snapshot(path)? {
             let options = LoadOptions {
                 keep_expired: true,
                 ..snapshots::load::options(&self.instance.config.snapshot().settings, Existing::Refuse)

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use almandine_config::Settings;
 use almandine_io::files;
-use almandine_rdb::aof::AofManifest;
+use almandine_rdb::aof::{AofManifest, begins_with_snapshot};
 
 /// An append-only file of Redis: files that are loaded one after the other.
 #[derive(Debug)]
@@ -31,6 +31,16 @@ impl Source {
     /// Bytes of its files.
     pub(crate) fn bytes(&self) -> u64 {
         self.files.iter().map(|(_, bytes)| bytes).sum()
+    }
+
+    /// The file that begins with a snapshot, if the others are empty.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub(crate) fn snapshot(&self) -> io::Result<Option<PathBuf>> {
+        let mut files = self.files.iter().filter(|(_, bytes)| *bytes > 0);
+        let (Some((path, _)), None) = (files.next(), files.next()) else { return Ok(None) };
+        Ok(has_snapshot(path)?.then(|| path.clone()))
     }
 
     /// Whether a manifest names its files.
@@ -85,6 +95,13 @@ pub(super) fn bytes_of(path: &Path) -> io::Result<Option<u64>> {
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
         Err(error) => Err(failed(path, &error)),
     }
+}
+
+/// Whether a file begins with a snapshot.
+pub(super) fn has_snapshot(path: &Path) -> io::Result<bool> {
+    let mut magic = [0; 5];
+    let bytes = files::open(path).and_then(|file| file.read_at(&mut magic, 0)).map_err(|error| failed(path, &error))?;
+    Ok(begins_with_snapshot(&magic[..bytes]))
 }
 
 /// The fault of a file that is needed.

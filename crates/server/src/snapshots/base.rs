@@ -19,8 +19,7 @@ const REST: Duration = Duration::from_millis(10);
 /// # Errors
 /// When it cannot be written; then there is no such file.
 pub(crate) fn write_base(instance: &Instance, path: &Path, progress: &SaveProgress) -> Result<Saved, SaveError> {
-    let mut options = options(instance);
-    options.aux.push(("aof-base".to_owned(), "1".to_owned()));
+    let options = base_options(instance);
     let mut accessor = instance.keyspace.accessor().ok_or_else(|| io::Error::other("the store has no session left for it"))?;
     let began_ns = clock::monotonic_ns();
     let file = loop {
@@ -32,6 +31,11 @@ pub(crate) fn write_base(instance: &Instance, path: &Path, progress: &SaveProgre
         }
     };
     file.write(&mut accessor, path, &options, progress)
+}
+
+/// How such a snapshot is written.
+pub(crate) fn base_options(instance: &Instance) -> SaveOptions {
+    SaveOptions { aux: vec![("aof-base".to_owned(), "1".to_owned())], ..options(instance) }
 }
 
 /// How snapshots are written.

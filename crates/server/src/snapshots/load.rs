@@ -114,7 +114,7 @@ pub(crate) fn restore(instance: &Instance, path: &Path, functions: &[Vec<u8>], t
     restored.map(drop).map_err(|error| failed(path, &format!("its functions: {}", String::from_utf8_lossy(&error.0))))
 }
 
-fn failed(path: &Path, error: &dyn std::fmt::Display) -> io::Error {
+pub(crate) fn failed(path: &Path, error: &dyn std::fmt::Display) -> io::Error {
     io::Error::other(format!(
         "Fatal error loading the DB, check server logs. {} cannot be loaded: {error}. Put a whole snapshot in its place, or move \
          it away to start without its data",

@@ -8,7 +8,8 @@ use almandine_config::Settings;
 use almandine_config::choices::{CopyReads, StorageDevice};
 use almandine_device::watched::Health;
 use almandine_device::{
-    Device, FaultPlan, FaultyDevice, FileDevice, FileOptions, MemoryDevice, NullDevice, Quota, ShardedDevice, WatchedDevice,
+    Device, FaultPlan, FaultyDevice, FileDevice, FileOptions, MemoryDevice, NullDevice, OpenMode, Quota, ShardedDevice,
+    WatchedDevice,
 };
 use almandine_instance::Instance;
 use almandine_io::files;
@@ -52,6 +53,34 @@ const RECORD_BYTES_MIN: u64 = 8 << 20;
 pub(crate) fn is_configured(settings: &Settings) -> bool {
     let storage = &settings.storage;
     storage.device != StorageDevice::File || !storage.directories.is_empty() || !storage.object_url.is_empty()
+}
+
+/// Whether what goes beyond memory is there for the next server, if a log names it.
+pub(crate) fn outlives(settings: &Settings) -> bool {
+    let storage = &settings.storage;
+    storage.device == StorageDevice::File && !storage.directories.is_empty() && storage.object_url.is_empty()
+}
+
+/// What the directories of the storage have at the start, and what becomes of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Contents {
+    /// Nothing that outlives the server.
+    Passing,
+    /// What belongs to a log that begins, or whose base names nothing of it: nothing yet.
+    Begun(u128),
+    /// What the base of this log names.
+    Kept(u128),
+}
+
+impl Contents {
+    fn options(self) -> FileOptions {
+        let of = |log: u128, mode| FileOptions { mode, label: format!("log {log:032x}"), ..FileOptions::default() };
+        match self {
+            Self::Passing => FileOptions::default(),
+            Self::Begun(log) => of(log, OpenMode::Empty),
+            Self::Kept(log) => of(log, OpenMode::Keep),
+        }
+    }
 }
 
 /// Refuses settings with which the storage cannot work; their relative paths begin at `base`. It opens and makes nothing.
@@ -108,12 +137,12 @@ pub(crate) fn check_budget(settings: &Settings) -> Result<(), String> {
 ///
 /// # Errors
 /// When a directory or the object storage cannot be used.
-pub(crate) fn open(settings: &Settings, base: &Path) -> io::Result<Opened> {
+pub(crate) fn open(settings: &Settings, base: &Path, contents: Contents) -> io::Result<Opened> {
     let mut objects = objects::Watch::default();
     let health = Arc::new(Health::default());
     let quota = Some(settings.storage.directory_bytes).filter(|bytes| *bytes != 0).map(Quota::new);
     let mut make = |part| -> io::Result<Option<Arc<dyn Device>>> {
-        let local = local(settings, base, part)?;
+        let local = local(settings, base, (part, contents))?;
         let device = if !settings.storage.object_url.is_empty() {
             Some(objects.below(local, settings, part)?)
         } else if let (Some(device), Some(quota)) = (&local, &quota) {
@@ -149,11 +178,14 @@ impl Watch {
     pub(crate) fn turn(&mut self, instance: &Instance) {
         self.objects.turn(instance);
         self.devices.turn(instance);
+        if crate::operation_log::retained_too_much(instance).is_some() {
+            instance.persistence.rewrites.wake();
+        }
     }
 }
 
 /// The device of this machine, if there is one.
-fn local(settings: &Settings, base: &Path, part: Part) -> io::Result<Option<Arc<dyn Device>>> {
+fn local(settings: &Settings, base: &Path, part: (Part, Contents)) -> io::Result<Option<Arc<dyn Device>>> {
     let storage = &settings.storage;
     let device: Arc<dyn Device> = match storage.device {
         StorageDevice::File if storage.directories.is_empty() => return Ok(None),
@@ -169,7 +201,7 @@ fn local(settings: &Settings, base: &Path, part: Part) -> io::Result<Option<Arc<
     Ok(Some(device))
 }
 
-fn file_device(settings: &Settings, base: &Path, part: Part) -> io::Result<Arc<dyn Device>> {
+fn file_device(settings: &Settings, base: &Path, (part, contents): (Part, Contents)) -> io::Result<Arc<dyn Device>> {
     let directories: Vec<PathBuf> =
         settings.storage.directories.iter().map(|directory| base.join(directory).join(part.name())).collect();
     for directory in &directories {
@@ -177,7 +209,7 @@ fn file_device(settings: &Settings, base: &Path, part: Part) -> io::Result<Arc<d
             io::Error::new(error.kind(), format!("storage-dir: cannot create '{}': {error}", directory.display()))
         })?;
     }
-    let options = FileOptions { segment_bytes: settings.storage.segment_bytes, ..FileOptions::default() };
+    let options = FileOptions { segment_bytes: settings.storage.segment_bytes, ..contents.options() };
     let (device, removed): (Arc<dyn Device>, _) = match &directories[..] {
         [one] => {
             let device = FileDevice::open(one.clone(), &options)?;
@@ -194,7 +226,8 @@ fn file_device(settings: &Settings, base: &Path, part: Part) -> io::Result<Arc<d
     if removed.files > 0 {
         let places: Vec<_> = directories.iter().map(|directory| directory.display().to_string()).collect();
         tracing::warn!(
-            "Deleted {} files ({} KiB) that an earlier server left in {}: storage-dir holds nothing that outlives the server",
+            "Deleted {} files ({} KiB) that an earlier server left in {}: without a log, storage-dir holds nothing that \
+             outlives the server",
             removed.files,
             removed.bytes >> 10,
             places.join(", ")

@@ -8,6 +8,7 @@
 use std::sync::atomic::Ordering::Relaxed;
 
 use almandine_config::Settings;
+use almandine_instance::latency::event;
 use almandine_instance::slowlog::Shortened;
 use almandine_instance::{SlowEntry, WorkerStatistics, slowlog};
 
@@ -259,7 +260,7 @@ impl Timing {
             context.statistics().command(usize::from(dispatch.index)).record(1, elapsed_ns, self.latency_tracking);
         }
         if self.is_noteworthy(elapsed_ns) {
-            let event = if dispatch.flags.any(Flags::FAST) { "fast-command" } else { "command" };
+            let event = if dispatch.flags.any(Flags::FAST) { event::FAST_COMMAND } else { event::COMMAND };
             self.note(
                 context,
                 client,
@@ -274,7 +275,7 @@ impl Timing {
     pub(crate) fn note_segment(&mut self, context: &Context, client: &Client, received: Received<'_>, segment: &Segment) {
         let &Segment { elapsed_ns, commands, first } = segment;
         let args = received.args(first);
-        self.note(context, client, &Noted { args, together: commands, event: "fast-command", elapsed_ns, secret: false });
+        self.note(context, client, &Noted { args, together: commands, event: event::FAST_COMMAND, elapsed_ns, secret: false });
     }
 
     #[inline]

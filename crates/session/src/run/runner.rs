@@ -7,6 +7,7 @@ use almandine_base::Output;
 use almandine_base::output::Mark;
 use almandine_base::points::{Witness, witness};
 use almandine_handler::{Client, CommandError, Context, Dispatch, Flags, redact, tracking};
+use almandine_io::clock;
 use almandine_keyspace::Accessor;
 use almandine_resp::Args;
 use almandine_script::Engine;
@@ -17,6 +18,7 @@ use crate::observe::timing::Timing;
 use crate::observe::{hot_keys, monitor};
 use crate::run::outcome::Pending;
 use crate::run::seen::Seen;
+use crate::state::carrying::Carrying;
 use crate::state::rotation::Rotation;
 use crate::state::script_run::{Restart, Suspended};
 use crate::steps::plan::{Memo, Planned};
@@ -76,6 +78,8 @@ pub(crate) struct Runner {
     pub(crate) suspended: Option<Box<Suspended>>,
     /// The scripts that are suspended and hold nothing.
     pub(crate) rotation: Rotation,
+    /// The scripts that another thread goes on with.
+    pub(crate) carrying: Carrying,
     /// What the replies of the round depend on.
     pub(crate) seen: Seen,
     /// What follows when a command of a script uses a key outside of its unit.
@@ -87,6 +91,29 @@ pub(crate) struct Runner {
 }
 
 impl Runner {
+    /// One that has run nothing.
+    pub(crate) fn new(context: Context, mut accessor: Accessor) -> Self {
+        accessor.unit().follow_clock(true);
+        Self {
+            accessor,
+            timing: Timing::new(context.table.rows().len(), context.settings()),
+            after_command: AfterCommand::new(context.settings()),
+            context,
+            serving: Serving::default(),
+            now_ms: clock::unix_ms(),
+            monitor_lines: String::new(),
+            engine: None,
+            function_engine: None,
+            suspended: None,
+            rotation: Rotation::default(),
+            carrying: Carrying::default(),
+            seen: Seen::default(),
+            restart: Restart::No,
+            is_past: false,
+            names: Memo::default(),
+        }
+    }
+
     /// See [`UnitOfWork::pass_time`](almandine_keyspace::UnitOfWork::pass_time).
     pub(crate) fn pass_time(&mut self) {
         self.now_ms = self.accessor.unit().pass_time();

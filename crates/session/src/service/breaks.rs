@@ -3,7 +3,7 @@
 //! What became of what waits for the log is not known: connections are closed whose replies acknowledge it, and those that it
 //! would be told to. From then on the worker refuses writes in each round, so its replies need not wait until the log goes on. A
 //! script that is suspended may have written before: its reply does not leave, and until it has ended the worker does not count as
-//! one that has heard ([`Breaks`]).
+//! one that has heard ([`Breaks`]). The same holds of scripts that the carrier goes on with.
 
 use almandine_base::step;
 use almandine_handler::ScriptTurn;
@@ -60,6 +60,7 @@ impl WorkerService {
                 unanswered.push(id);
             }
         });
+        unanswered.extend(self.worker.runner.carrying.scripts.iter().flatten());
         for id in unanswered {
             control.kill(id, false);
         }
@@ -68,7 +69,8 @@ impl WorkerService {
     /// All others learn that this worker has heard, once it has no unit of work open that began before.
     #[inline]
     pub(crate) fn count_breaks(&mut self) {
-        if !self.heard.is_counted && self.worker.runner.suspended.is_none() {
+        let runner = &self.worker.runner;
+        if !self.heard.is_counted && runner.suspended.is_none() && runner.carrying.scripts.is_empty() {
             let context = &self.worker.runner.context;
             context.instance.workers.breaks.hear(context.worker, self.heard.breaks);
             self.heard.is_counted = true;

@@ -2,6 +2,7 @@
 
 pub(crate) mod breaks;
 pub(crate) mod busy;
+pub(crate) mod carrier;
 pub(crate) mod deferred;
 #[cfg(test)]
 pub(crate) mod log_rig;

@@ -155,8 +155,10 @@ impl WorkerService {
         if connection.client.computing.is_counted() {
             crate::steps::computing::count(&runner.context, &mut connection.client.computing);
         }
-        runner.notify_changes(&mut connection.client);
-        runner.accessor.end_batch();
+        if !std::mem::take(&mut runner.carrying.is_outside) {
+            runner.notify_changes(&mut connection.client);
+            runner.accessor.end_batch();
+        }
         running::end();
         let Runner { context, timing, after_command, monitor_lines, .. } = runner;
         after_command.finish_batch(&mut connection.client, context, out);
@@ -293,6 +295,7 @@ impl WorkerService {
                 }
             }
             Message::LogBroken => self.hear_of_break(control),
+            Message::ScriptsEnded => self.take_carried(control),
             Message::Resume => self.resume_paused(control),
             Message::StallEnd => {
                 let Worker { reads, runner: Runner { accessor, .. }, .. } = &mut self.worker;
@@ -346,7 +349,11 @@ impl Service for WorkerService {
             created_ms: clock::unix_ms(),
         });
         tracing::debug!("Accepted {} as client {}", shared.address, shared.id);
-        Some(Connection::new(id, Client::new(shared, access)))
+        let mut client = Client::new(shared, access);
+        if !peer.names.is_empty() {
+            client.follow_certificate(context, &peer.names, clock::unix_ms());
+        }
+        Some(Connection::new(id, client))
     }
 
     #[inline]
@@ -519,6 +526,7 @@ impl Service for WorkerService {
             [self.paused.is_empty(), self.held.is_empty(), self.unconfirmed.is_empty(), !self.worker.reads.is_any_under_way()];
         waits == [true; 4]
             && !self.has_work()
+            && self.worker.runner.carrying.scripts.is_empty()
             && !instance.persistence.is_loading()
             && instance.pause.active(clock::unix_ms()).is_none()
     }

@@ -50,7 +50,7 @@ impl Replay {
         service.bulk_bytes_max = usize::MAX;
         let mut out = Output::new();
         let here = Address::Unix(std::path::PathBuf::new());
-        let peer = Peer { remote: here.clone(), local: here, worker: 0, descriptor: -1 };
+        let peer = Peer { remote: here.clone(), local: here, worker: 0, descriptor: -1, names: Vec::new() };
         let connection = service.open(ID, &peer, &mut out)?;
         Some(Self { service, connection, out })
     }

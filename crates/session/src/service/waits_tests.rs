@@ -67,7 +67,7 @@ impl Rig {
         instance.persistence.log.begin(Arc::clone(&log.progress), Arc::clone(&log.rings), Arc::clone(&log.order));
         let mut service = WorkerService::new(instance, table, keyspace.accessor().unwrap(), 0);
         let local = Address::Ip("127.0.0.1:6379".parse().unwrap());
-        let peer = Peer { remote: local.clone(), local, worker: 0, descriptor: 0 };
+        let peer = Peer { remote: local.clone(), local, worker: 0, descriptor: 0, names: Vec::new() };
         let open = |id| (service.open(id, &peer, &mut Output::new()).unwrap(), Output::new());
         let clients = Clients { connections: (0..clients).map(open).collect(), ..Clients::default() };
         Self { log, service, clients }

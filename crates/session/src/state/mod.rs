@@ -1,5 +1,6 @@
 //! A worker's and a connection's state.
 
+pub(crate) mod carrying;
 pub(crate) mod connection;
 pub(crate) mod received;
 pub(crate) mod rotation;

@@ -1,25 +1,16 @@
 //! The parts of one worker that its connections share. What is done with them is in the files of the steps.
 
-use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use almandine_config::config::View;
 use almandine_handler::{Context, Table};
 use almandine_instance::Instance;
-use almandine_io::clock;
 use almandine_keyspace::Accessor;
 use almandine_net::ConnectionId;
 
-use crate::blocking::serve_waiters::Serving;
-use crate::observe::after_command::AfterCommand;
-use crate::observe::timing::Timing;
 use crate::run::runner::Runner;
-use crate::run::seen::Seen;
-use crate::state::rotation::Rotation;
-use crate::state::script_run::Restart;
 use crate::state::unit_memory::UnitMemory;
-use crate::steps::plan::{Memo, Planner};
+use crate::steps::plan::Planner;
 use crate::steps::reads::Reads;
 
 /// One worker's parts.
@@ -37,27 +28,9 @@ pub(crate) struct Worker {
 }
 
 impl Worker {
-    pub(crate) fn new(instance: Arc<Instance>, table: &'static Table, mut accessor: Accessor, worker: usize) -> Self {
-        let view = View::new(&instance.config);
+    pub(crate) fn new(instance: Arc<Instance>, table: &'static Table, accessor: Accessor, worker: usize) -> Self {
         let reads = Reads::new(instance.keyspace.figures().budget_bytes(), instance.workers.active().max(1));
-        accessor.unit().follow_clock(true);
-        let runner = Runner {
-            accessor,
-            timing: Timing::new(table.rows().len(), view.settings()),
-            after_command: AfterCommand::new(view.settings()),
-            context: Context { instance, table, view, worker, subscribers: RefCell::default(), recent_scripts: RefCell::default() },
-            serving: Serving::default(),
-            now_ms: clock::unix_ms(),
-            monitor_lines: String::new(),
-            engine: None,
-            function_engine: None,
-            suspended: None,
-            rotation: Rotation::default(),
-            seen: Seen::default(),
-            restart: Restart::No,
-            is_past: false,
-            names: Memo::default(),
-        };
+        let runner = Runner::new(Context::new(instance, table, worker), accessor);
         Self { runner, planner: Planner::new(table), reads, computing: VecDeque::new(), unit: UnitMemory::default() }
     }
 

@@ -61,7 +61,7 @@ impl Rig {
         let instance = Instance::new(*config, Arc::clone(&keyspace), 1, Acl::open(table.catalog()), "0".repeat(40));
         let mut sessions = WorkerService::new(Arc::new(instance), table, keyspace.accessor().unwrap(), 0);
         let local = Address::Ip("127.0.0.1:6379".parse().unwrap());
-        let peer = Peer { remote: local.clone(), local, worker: 0, descriptor: 0 };
+        let peer = Peer { remote: local.clone(), local, worker: 0, descriptor: 0, names: Vec::new() };
         let mut out = Output::new();
         let connection = sessions.open(1, &peer, &mut out).unwrap();
         Self { sessions, client: Client { connection, out, resumed: false }, input: Vec::new() }

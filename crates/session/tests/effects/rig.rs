@@ -57,7 +57,7 @@ impl Rig {
     pub(crate) fn open(&self, worker: usize) -> (WorkerService, <WorkerService as Service>::Connection) {
         let mut sessions = WorkerService::new(Arc::clone(&self.instance), self.table, self.keyspace.accessor().unwrap(), worker);
         let local = Address::Ip("127.0.0.1:6379".parse().unwrap());
-        let peer = Peer { remote: local.clone(), local, worker, descriptor: 0 };
+        let peer = Peer { remote: local.clone(), local, worker, descriptor: 0, names: Vec::new() };
         let connection = sessions.open(worker as u64 + 1, &peer, &mut Output::new()).unwrap();
         (sessions, connection)
     }

@@ -65,7 +65,7 @@ impl Rig {
     /// Opens a client and returns its number.
     pub(crate) fn open(&mut self) -> usize {
         let local = Address::Ip("127.0.0.1:6379".parse().unwrap());
-        let peer = Peer { remote: local.clone(), local, worker: 0, descriptor: 0 };
+        let peer = Peer { remote: local.clone(), local, worker: 0, descriptor: 0, names: Vec::new() };
         let id = self.clients.len() as u64 + 1;
         self.clients.push(Some(self.sessions.open(id, &peer, &mut Output::new()).unwrap()));
         self.clients.len() - 1

@@ -14,7 +14,7 @@ Runs proofs against a whole server in a deterministic simulation. A run follows 
 
 Which runs:
   --proof NAMES    histories, units, collections, transactions, blocking, moves, channels, tracking, events, rights, claims,
-                   computations, eviction, crashes, snapshots, durability; all of them by default
+                   computations, eviction, crashes, snapshots, durability, told; all of them by default
   --seed S         this seed only; a failure is made small and shown with its last events
   --seeds N        so many seeds of each proof (200)
   --from S         the first of them (0)

@@ -95,8 +95,13 @@ impl Log {
     }
 }
 
-/// What the server is told of its log.
-pub(super) fn settings(seed: u64) -> String {
+/// Whether data goes to a device too, in half of the seeds, where the disk does not fail.
+fn has_device(seed: u64, is_sound: bool) -> bool {
+    is_sound && (seed / 5) % 2 == 1
+}
+
+/// What the server is told of its log, and of the device.
+pub(super) fn settings(seed: u64, is_sound: bool) -> String {
     let Log { mode, has_rings, key_us } = Log::of(seed);
     let mode = match mode {
         Mode::Always => "always",
@@ -104,7 +109,10 @@ pub(super) fn settings(seed: u64) -> String {
         Mode::Never => "no",
     };
     let rings = if has_rings { "auto" } else { "none" };
-    format!(" --appendonly yes --appendfsync {mode} --ring-dir {rings} --rdb-key-save-delay {key_us}")
+    // What is dead of the device is compacted soon, so that bases meet that.
+    let device = " --storage-dir pages --maxmemory 12mb --storage-garbage-max 10 --enable-debug-command yes";
+    let device = if has_device(seed, is_sound) { device } else { "" };
+    format!(" --appendonly yes --appendfsync {mode} --ring-dir {rings} --rdb-key-save-delay {key_us}{device}")
 }
 
 /// The proof, as it goes on.
@@ -191,10 +199,14 @@ pub(super) fn record(plan: Plan, server: &Simulated) -> Result<usize, String> {
             let own = server.clone();
             server.spawn("listens", move || Seen::listen(&own, load.until_ns))
         });
+        let cools = has_device(plan.seed, is_harmless).then(|| {
+            let (own, most_ns) = (server.clone(), machine.draw(time_ns / 4));
+            server.spawn("cools", move || cool(&own, load.until_ns, most_ns))
+        });
         let threads: Vec<_> = writers.drain(..).map(write).collect();
         writers = threads.into_iter().map(|thread| thread.join()).collect();
         let seen: Vec<Seen> = looks.into_iter().chain(listens).map(|thread| thread.join()).collect();
-        rewrites.into_iter().for_each(|thread| thread.join());
+        rewrites.into_iter().chain(cools).for_each(|thread| thread.join());
         let last_told_ns = durability::last_told_ns(&writers);
         server.sleep(Duration::from_nanos((load.until_ns + 1_000_000).saturating_sub(server.now_ns())) + AWAY);
         if !is_harmless {
@@ -232,6 +244,18 @@ fn rewrite(server: &Simulated, until_ns: u64, first_ns: u64) {
         // It may be refused: one may be under way, or the disk may have failed.
         match client.call(&["BGREWRITEAOF"]) {
             Ok(reply) if reply != Value::Closed => {}
+            _ => return,
+        }
+    }
+}
+
+/// Has all data leave memory again and again.
+fn cool(server: &Simulated, until_ns: u64, pause_ns: u64) {
+    let Ok(mut client) = Client::of(server) else { return };
+    while server.now_ns() + pause_ns < until_ns {
+        server.sleep(Duration::from_nanos(pause_ns.max(1_000_000)));
+        match client.call(&["DEBUG", "STORAGE", "EVICT"]) {
+            Ok(Value::Simple(_) | Value::Error(_)) => {}
             _ => return,
         }
     }

@@ -12,7 +12,7 @@ use almandine_testkit::storage::{self, Figures};
 use almandine_testkit::{Client, blocking, transactions};
 
 use super::durable::{self, Harm};
-use super::{Check, Proof, crashing, snapshots};
+use super::{Check, Proof, crashing, snapshots, told};
 use crate::runtime::Simulated;
 use crate::scenario::{Medium, Scenario};
 use crate::witness::Order;
@@ -80,6 +80,11 @@ pub(super) fn record(scenario: &Scenario, server: &Simulated) -> io::Result<Chec
             let (clients, settings) = (clients(scenario, 3), super::server_settings(scenario));
             let (faults, evicts) = (scenario.disk_faults(), medium == Medium::Memory);
             let result = snapshots::record(&snapshots::Plan { seed, millis, clients, settings, faults, evicts }, server);
+            Ok(Box::new(move || result))
+        }
+        Proof::Told => {
+            let (writers, settings) = (clients(scenario, 3), super::server_settings(scenario));
+            let result = told::record(&told::Plan { seed, millis, writers, settings }, server);
             Ok(Box::new(move || result))
         }
         Proof::Durability => {

@@ -5,6 +5,7 @@ mod durable;
 mod loads;
 mod machine;
 mod snapshots;
+mod told;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -54,6 +55,8 @@ pub enum Proof {
     Snapshots,
     /// A server with a log crashes while clients write, and boots again: what its settings promise is there.
     Durability,
+    /// A server with a log crashes while clients listen, and boots again: what they were told of changes is so.
+    Told,
 }
 
 /// Looks at what was recorded: how much it was, or what no order explains.
@@ -61,7 +64,7 @@ pub type Check = Box<dyn FnOnce() -> Result<usize, String> + Send>;
 
 impl Proof {
     /// All of them.
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 17] = [
         Self::Histories,
         Self::Units,
         Self::Collections,
@@ -78,6 +81,7 @@ impl Proof {
         Self::Crashes,
         Self::Snapshots,
         Self::Durability,
+        Self::Told,
     ];
 
     /// The name on a command line.
@@ -100,6 +104,7 @@ impl Proof {
             Self::Crashes => "crashes",
             Self::Snapshots => "snapshots",
             Self::Durability => "durability",
+            Self::Told => "told",
         }
     }
 
@@ -130,7 +135,7 @@ impl Proof {
 
     /// Whether it boots and ends its servers itself.
     const fn boots(self) -> bool {
-        matches!(self, Self::Durability | Self::Snapshots)
+        matches!(self, Self::Durability | Self::Snapshots | Self::Told)
     }
 
     /// Where the server may have its data in a scenario of a seed.
@@ -264,12 +269,18 @@ fn server_settings(scenario: &Scenario) -> Vec<String> {
     words += if is_small { " --index-size 4kb" } else { "" };
     words += match scenario.proof {
         Proof::Events => " --notify-keyspace-events Kg$xn",
+        Proof::Told => " --notify-keyspace-events Eg$e",
         Proof::Eviction => loads::eviction_settings(scenario.seed),
         _ => "",
     };
     match scenario.proof {
-        Proof::Durability => words += &durable::settings(scenario.seed),
+        Proof::Durability => words += &durable::settings(scenario.seed, scenario.medium.is_sound()),
         Proof::Snapshots => words += &snapshots::settings(scenario.seed),
+        Proof::Told => words += &told::Log::of(scenario.seed).settings(),
+        // Two of three seeds have a log.
+        Proof::Channels | Proof::Tracking | Proof::Events if !scenario.seed.is_multiple_of(3) => {
+            words += &told::Log::of(scenario.seed).settings();
+        }
         _ => {}
     }
     words.split(' ').map(str::to_owned).collect()

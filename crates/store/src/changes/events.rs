@@ -4,7 +4,8 @@
 //! What the store does by itself it tells by itself: a key is made, expires, is evicted, loses elements that were past their
 //! time. What a command does, its owner states ([`crate::Session::state_event`]). A session that holds latches, or is alone,
 //! keeps both in one order until its owner says that they be told, which is before the latches are released
-//! ([`crate::Session::tell_events`]). A session that latches one key for one verb tells at once.
+//! ([`crate::Session::tell_events`]). A session that latches one key for one verb tells at once, or, while units are logged, when
+//! the verb's unit is published: what a process that is killed has told is in its rings.
 //!
 //! Without [`crate::Consumer::Events`], nothing of this happens.
 

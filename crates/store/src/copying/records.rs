@@ -35,6 +35,21 @@ pub struct Records {
     /// Their large values, in their order.
     shared: Vec<SharedValue>,
     len: usize,
+    /// Keys whose records were not copied, because they stay on the device.
+    cold: Vec<ColdKey>,
+}
+
+/// A key whose record is on the device only, as a base of the operation log keeps it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ColdKey {
+    /// Where its record is.
+    pub address: u64,
+    /// The low bits of its hash, as far as they are known.
+    pub hash: u64,
+    /// How many are.
+    pub known_bits: u32,
+    /// How warm it was.
+    pub heat: u64,
 }
 
 /// A record's copy.
@@ -67,11 +82,12 @@ pub(crate) struct Beside {
 }
 
 /// A place between two copies.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct RecordsEnd {
     bytes: usize,
     shared: usize,
     len: usize,
+    cold: usize,
 }
 
 /// The part of a copy before its key.
@@ -182,7 +198,7 @@ impl Records {
 
     /// Lets go of all of them.
     pub fn clear(&mut self) {
-        self.truncate(RecordsEnd { bytes: 0, shared: 0, len: 0 });
+        self.truncate(RecordsEnd::default());
         self.shared.shrink_to(BYTES_KEPT / size_of::<SharedValue>());
         self.bytes.shrink_to(BYTES_KEPT);
     }
@@ -200,10 +216,22 @@ impl Records {
         debug_assert!(self.shared.len() <= self.len, "INV-COPY-1: a copy has one value");
     }
 
+    /// Keys whose records stay on the device.
+    #[must_use]
+    pub fn cold(&self) -> &[ColdKey] {
+        &self.cold
+    }
+
+    /// Names a key whose record stays on the device.
+    pub(crate) fn push_cold(&mut self, cold: ColdKey) {
+        debug_assert!(cold.known_bits <= u64::BITS && cold.address != 0, "INV-LOG-1: no record is at address 0");
+        self.cold.push(cold);
+    }
+
     /// Behind the last one.
     pub(crate) fn end(&self) -> RecordsEnd {
         debug_assert!(self.bytes.len() >= self.len * HEAD_BYTES, "INV-COPY-1: a copy has its bytes");
-        RecordsEnd { bytes: self.bytes.len(), shared: self.shared.len(), len: self.len }
+        RecordsEnd { bytes: self.bytes.len(), shared: self.shared.len(), len: self.len, cold: self.cold.len() }
     }
 
     /// Lets go of those from this place on.
@@ -211,6 +239,7 @@ impl Records {
         debug_assert!(end.len <= self.len, "INV-COPY-1: what was copied is taken back, never made up");
         self.bytes.truncate(end.bytes);
         self.shared.truncate(end.shared);
+        self.cold.truncate(end.cold);
         self.len = end.len;
     }
 

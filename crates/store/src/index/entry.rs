@@ -47,6 +47,19 @@ impl Entry {
         Self(tag.0 | address)
     }
 
+    /// An entry of whose key's hash, from the bucket's level on, the low `known` bits are known.
+    pub(crate) fn known(hash: u64, known: u32, address: u64) -> Self {
+        debug_assert!(address != 0 && address <= Self::ADDRESS_MASK);
+        let known = known.min(KNOWN_BITS);
+        Self((hash & ((1 << known) - 1) | 1 << known) << ADDRESS_BITS | address)
+    }
+
+    /// The bits of the hash that it knows, from its bucket's level on.
+    pub(crate) fn known_hash(self) -> u64 {
+        debug_assert_ne!(self, Self::EMPTY, "INV-INDEX-3: an empty entry knows nothing");
+        (self.0 & TAG_MASK) >> ADDRESS_BITS & !(1 << self.known_bits())
+    }
+
     #[inline]
     pub(crate) fn address(self) -> u64 {
         self.0 & Self::ADDRESS_MASK

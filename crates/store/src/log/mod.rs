@@ -175,6 +175,14 @@ impl Log {
         self.tail.fetch_max((page + 1) * CHUNKS_PER_PAGE, Ordering::AcqRel);
     }
 
+    /// Begins behind all that an earlier store has written: only the device has what is below.
+    pub(crate) fn begin_at(&self, page: u64) {
+        debug_assert!(page != 0 && self.pages.resident() == 0, "INV-LOG-1: the first page is never used, and nothing is there yet");
+        self.leave_page(page - 1);
+        self.shift_read_only(page * PAGE_WORDS);
+        self.shift_head(page * PAGE_WORDS);
+    }
+
     /// The address behind the last chunk handed out.
     pub(crate) fn tail_address(&self) -> u64 {
         self.tail.load(Ordering::Acquire) * CHUNK_WORDS

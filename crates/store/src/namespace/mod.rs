@@ -29,6 +29,8 @@ struct Lists {
     free: Vec<u16>,
     fresh: u32,
     dropped: Vec<u16>,
+    /// While a base is written: swept ones, which it may have seen before.
+    held: Option<Vec<u16>>,
 }
 
 impl Namespaces {
@@ -36,7 +38,7 @@ impl Namespaces {
         Ok(Self {
             dropped: (0..NAMESPACES / 64).map(|_| AtomicU64::new(0)).collect(),
             dropped_count: AtomicU64::new(0),
-            lists: Mutex::new(Lists { free: Vec::new(), fresh: 1, dropped: Vec::new() }),
+            lists: Mutex::new(Lists { free: Vec::new(), fresh: 1, dropped: Vec::new(), held: None }),
             regions: Regions::new()?,
         })
     }
@@ -104,6 +106,29 @@ impl Namespaces {
             self.dropped[usize::from(namespace) / 64].fetch_and(!(1 << (namespace % 64)), Ordering::Release);
         }
         self.dropped_count.fetch_sub(swept.len() as u64, Ordering::Release);
-        self.lists().free.extend(swept);
+        let mut lists = self.lists();
+        let Lists { free, held, .. } = &mut *lists;
+        held.as_mut().unwrap_or(free).extend(swept);
+    }
+
+    /// Whether namespaces are kept from being used again, because a base is written: it names records on the device by their
+    /// addresses, and says at its end which namespaces databases have.
+    pub(crate) fn hold(&self, hold: bool) {
+        let mut lists = self.lists();
+        debug_assert!(lists.held.iter().flatten().all(|held| !lists.free.contains(held)), "INV-NS-1: a number is free once");
+        if hold {
+            lists.held.get_or_insert_default();
+        } else if let Some(held) = lists.held.take() {
+            lists.free.extend(held);
+        }
+    }
+
+    /// Takes namespaces that an earlier store had; all others are free. While there are no records.
+    pub(crate) fn take(&self, namespaces: &[u16]) {
+        let mut lists = self.lists();
+        debug_assert!(!namespaces.contains(&NO_NAMESPACE), "INV-NS-1: zero names no namespace");
+        let last = namespaces.iter().copied().max().unwrap_or(0);
+        lists.fresh = u32::from(last) + 1;
+        lists.free = (1..=last).filter(|namespace| !namespaces.contains(namespace)).collect();
     }
 }

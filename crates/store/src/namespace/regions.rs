@@ -77,6 +77,16 @@ impl Regions {
         debug_assert!(self.may_have(namespace, hash), "INV-SCAN-2: what was noted is known");
     }
 
+    /// As [`Regions::note`], of a key of whose hash only the low bits are known.
+    pub(crate) fn note_partial(&self, namespace: u16, hash: u64, known_bits: u32, records: i64) {
+        debug_assert_ne!(namespace, 0, "INV-NS-1: zero names no namespace");
+        if known_bits < REGION_BITS {
+            self.unknown[usize::from(namespace)].store(true, Ordering::Release);
+        } else {
+            self.note(namespace, hash, records, 0);
+        }
+    }
+
     /// Whether all insertions into the namespace were noted.
     pub(crate) fn are_known(&self, namespace: u16) -> bool {
         !self.unknown[usize::from(namespace)].load(Ordering::Acquire)

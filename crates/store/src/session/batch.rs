@@ -104,6 +104,15 @@ impl Session {
         }
     }
 
+    /// Goes on in the present epoch, between two commands of a unit of work that takes long: nothing that was read before is used
+    /// from here on, so what died meanwhile need not wait for it, nor what it has not numbered yet. It stays in its batch for those
+    /// that want to be alone, and keeps its latches.
+    pub(crate) fn renew(&mut self) {
+        debug_assert!(self.local.participant.is_inside(), "INV-LATCH-2: a unit of work lies within a batch");
+        self.local.glances.clear();
+        step!(HeadInEpoch, self.local.participant.refresh(), then self.local.head = self.store.log.head());
+    }
+
     /// Makes room when enough has been allocated since the last look. Inside the epoch, without latches.
     #[inline]
     pub(crate) fn look_at_budget(&mut self) {

@@ -6,6 +6,7 @@
 //! call: [`Plan`] for latches, [`Ahead`] for prefetching, [`Notes`] for changes and events, [`ReadyKeys`] for waiters, [`Keys`] for
 //! scans, [`Heat`], and [`Cold`] and [`Staging`] for what is on a device.
 
+mod adopt;
 pub(crate) mod allocate;
 mod batch;
 pub(crate) mod blocking;
@@ -27,6 +28,7 @@ pub(crate) mod unit;
 mod view;
 mod walk;
 
+pub use adopt::{AdoptFault, Adoption};
 pub use batch::Session;
 pub use blocking::latch_coordinator::ServerEnd;
 pub use blocking::ready_keys::ReadyKeys;

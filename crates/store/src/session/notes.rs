@@ -401,8 +401,8 @@ impl Shared {
         self.consumers.wanted() & EVENTS != 0
     }
 
-    /// Tells an event of a key whose bucket is latched exclusively: at once where the latch is for this one verb, else when the
-    /// owner of the latches says so, which is before they are released (INV-EVENT-1).
+    /// Tells an event of a key whose bucket is latched exclusively: where the latch is for this one verb at once, or when its unit
+    /// is published; else when the owner of the latches says so, which is before they are released (INV-EVENT-1).
     pub(crate) fn note_event(&self, local: &mut ThreadState, namespace: u16, key: &[u8], event: Event<'_>) {
         debug_assert!(
             self.index.bucket(Index::bucket_of(self.hash(namespace, key), self.index.len())).is_latched_exclusively(),
@@ -410,8 +410,12 @@ impl Shared {
         );
         if !local.held.is_empty() || local.participant.has_gate_closed() {
             local.notes.events.push(namespace, key, event);
+        } else if step!(TellPublished, self.consumers.wanted() & ORDERED != 0, else false) {
+            local.notes.unit.note(self.hash(namespace, key));
+            local.notes.unit.events.push(namespace, key, event);
         } else if let Some(listener) = self.consumers.events.get() {
             listener(namespace, key, event);
+            step!(TellPublished);
         }
     }
 }

@@ -3,6 +3,7 @@
 //! While the operation log wants it, each effect is encoded as it is told, under the latch, so that no copy of a value is needed.
 //! The image of an object is written there, too, before the unit is published: what that takes is bounded by the object.
 
+use crate::changes::events::Events;
 use crate::changes::{Body, Effect, RemovalReason};
 use crate::record::put::Put;
 use almandine_base::object::{ImageCursor, Object};
@@ -34,6 +35,8 @@ pub(in crate::session) struct OpenUnit {
     pub(in crate::session) last: u64,
     /// What it did, as entries of the operation log.
     pub(in crate::session) draft: Draft,
+    /// What befell the key of a unit of one verb: told when it is published.
+    pub(in crate::session) events: Events,
     /// The image of an object, until it is in its entry.
     image: Vec<u8>,
 }

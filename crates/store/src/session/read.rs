@@ -84,6 +84,9 @@ impl Session {
         if record.is_expired(header, self.local.now_ms) {
             return None;
         }
+        if header.has(Header::CACHED) {
+            add(&store.thread(&self.local).cache_hits, 1);
+        }
         self.local.heat.warm(store, || store.index.position(glance), glance.entry);
         let result = self.local.touched.visit(|| visit(&View::latched(record, header)));
         drop(latch);
@@ -190,6 +193,9 @@ impl Session {
         if record.is_expired(header, self.local.now_ms) {
             self.local.notes.met_expired.set(true);
             return Ok(None);
+        }
+        if header.has(Header::CACHED) {
+            add(&store.thread(&self.local).cache_hits, 1);
         }
         Ok(Some(visit(&View::latched(record, header))))
     }

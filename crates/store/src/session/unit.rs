@@ -58,6 +58,7 @@ impl Shared {
         }
         // What a thread has done that unwinds is no whole unit, and is published as little as that of a process that ends there.
         if cfg!(panic = "unwind") && std::thread::panicking() {
+            local.notes.unit.events.tell(false, None);
             local.notes.unit.end();
             return;
         }
@@ -82,6 +83,9 @@ impl Shared {
         if let Some((rings, place)) = place {
             step!(DrainBeforeClose);
             unit.draft.publish(rings, local.thread, unit.last, place);
+        }
+        if !unit.events.is_empty() {
+            unit.events.tell(false, self.consumers.events.get());
         }
         unit.end();
     }

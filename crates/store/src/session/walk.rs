@@ -9,11 +9,11 @@
 
 use super::batch::Session;
 use super::plan::Plan;
-use crate::copying::records::{Beside, Records};
+use crate::copying::records::{Beside, ColdKey, Records};
 use crate::index::entry::Entry;
 use crate::index::{BUCKETS_MIN, Index};
 use crate::log::Log;
-use crate::record::{Header, Record};
+use crate::record::{Header, Record, WORD};
 use crate::session::scan::range_len;
 use crate::shared::Shared;
 use crate::store::Store;
@@ -39,6 +39,10 @@ pub struct Walk {
     end: u64,
     ended: bool,
     of_moment: bool,
+    /// Records below this address stay on the device.
+    below: u64,
+    /// Bytes of records that were copied from the device.
+    read_back: u64,
     stage: Stage,
     fetcher: Fetcher,
     entries: Vec<Entry>,
@@ -71,9 +75,25 @@ impl Walk {
         Self { position: begin(part), end: begin(part + 1), ..Self::new(false) }
     }
 
+    /// As [`Walk::part`]: keys whose records lie on the device below this address are named ([`Records::cold`]), not copied.
+    #[must_use]
+    pub fn part_above(part: u64, parts: u64, below: u64) -> Self {
+        Self { below, ..Self::part(part, parts) }
+    }
+
     fn new(of_moment: bool) -> Self {
         let (stage, fetcher) = (Stage::default(), Fetcher::default());
-        Self { position: 0, end: 0, ended: false, of_moment, stage, fetcher, entries: Vec::with_capacity(64) }
+        Self {
+            position: 0,
+            end: 0,
+            ended: false,
+            of_moment,
+            below: 0,
+            read_back: 0,
+            stage,
+            fetcher,
+            entries: Vec::with_capacity(64),
+        }
     }
 
     /// How much of a walk through all records is done, in parts of a million.
@@ -86,6 +106,12 @@ impl Walk {
     #[must_use]
     pub fn position(&self) -> u64 {
         self.position
+    }
+
+    /// Bytes of the records that it has copied from the device.
+    #[must_use]
+    pub fn bytes_read_back(&self) -> u64 {
+        self.read_back
     }
 
     /// Records that could not be copied: they were damaged on the device and had to be given up since the walk has begun.
@@ -169,20 +195,43 @@ impl Walk {
     }
 
     /// Copies the records of a latched bucket from a position on; `ahead`: only looks which are on the device.
-    fn bucket(&self, session: &Session, store: &Shared, position: u64, ahead: bool, records: &mut Records) -> Result<(), Missing> {
+    fn bucket(
+        &mut self,
+        session: &Session,
+        store: &Shared,
+        position: u64,
+        ahead: bool,
+        records: &mut Records,
+    ) -> Result<(), Missing> {
         debug_assert!(
             store.index.bucket(Index::bucket_of(position.reverse_bits(), store.index.len())).is_latched(),
             "INV-COPY-1: a bucket is copied under its latch"
         );
         let head = session.local.head;
         self.entries.iter().map(|entry| entry.address()).filter(|&address| address >= head).for_each(|it| store.log.prefetch(it));
-        let mut whole = Ok(());
+        let (mut whole, mut read_back) = (Ok(()), 0);
         for entry in &self.entries {
             let address = entry.address();
-            let (record, header) = if address >= head {
+            let resident = (address >= head).then(|| {
                 // SAFETY: read from a latched bucket inside the epoch.
                 let record = unsafe { store.log.record(address) };
                 (record, record.header())
+            });
+            let original = match resident {
+                None => address,
+                Some((record, header)) if header.has(Header::CACHED) => record.original(header),
+                Some(_) => u64::MAX,
+            };
+            if original < self.below
+                && let Some(passed) = self.cold(store, position, *entry, original)
+            {
+                if let Some(cold) = passed.filter(|_| !ahead && whole.is_ok()) {
+                    records.push_cold(cold);
+                }
+                continue;
+            }
+            let (record, header) = if let Some(resident) = resident {
+                resident
             } else if self.is_left_out(store, address) {
                 continue;
             } else {
@@ -200,10 +249,40 @@ impl Walk {
                 }
             };
             if !ahead && whole.is_ok() {
+                if address < head {
+                    read_back += (header.units() * WORD) as u64;
+                }
                 self.record(store, position, (record, header, entry.heat()), records);
             }
         }
+        if whole.is_ok() {
+            self.read_back += read_back;
+        }
+        if whole == Err(Missing::Cold) {
+            // The stage goes with this slice: what of the bucket is in it is read again with the rest. Else two parts of a bucket
+            // might be read in turns for ever.
+            step!(StageWhole, session.want_again(self.entries.iter().map(|entry| entry.address()).filter(|it| *it < head)));
+        }
         whole
+    }
+
+    /// What names a record on the device; nothing if the walk has passed its key before. None: that cannot be told without its key.
+    #[allow(clippy::option_option, reason = "unknown, passed, or named")]
+    fn cold(&self, store: &Shared, position: u64, entry: Entry, address: u64) -> Option<Option<ColdKey>> {
+        if self.is_left_out(store, address) {
+            return Some(None);
+        }
+        let number = Index::bucket_of(position.reverse_bits(), store.index.len());
+        let level = Index::level(number, store.index.len());
+        let known_bits = level + entry.known_bits();
+        debug_assert!(address < self.below && known_bits <= u64::BITS, "INV-RETAIN-1: a base names what lies below");
+        let hash = number & ((1 << level) - 1) | entry.known_hash() << level;
+        // The positions that keys with these bits may have.
+        let (first, range) = (hash.reverse_bits(), u64::MAX.checked_shr(known_bits).unwrap_or(0));
+        if first + range < position {
+            return Some(None);
+        }
+        (first >= position).then_some(Some(ColdKey { address, hash, known_bits, heat: entry.heat() }))
     }
 
     fn record(&self, store: &Shared, position: u64, (record, header, heat): (Record, Header, u64), records: &mut Records) {

@@ -13,7 +13,7 @@ use crate::evict::Eviction;
 use crate::expiry::feed::Feed;
 use crate::free::SharedFree;
 use crate::index::{Index, KEYS_PER_BUCKET};
-use crate::log::{Log, NO_PAGE};
+use crate::log::{Log, NO_PAGE, PAGE_BYTES};
 use crate::namespace::Namespaces;
 use crate::options::Options;
 use crate::progress::Progress;
@@ -116,17 +116,23 @@ impl Shared {
         debug_assert!(threads <= almandine_base::limits::STORE_THREADS_MAX, "INV-LATCH-1: a latch can count every holder");
         let waker = Arc::new(Waker::new());
         let garbage = Arc::new(Garbage::new(Arc::clone(&waker)));
-        let tier = options
+        let mut tier = options
             .storage
             .clone()
             .map(|storage| Tier::new(storage, options.types.clone(), Arc::clone(&garbage), options.device_pages_max))
             .transpose()?;
+        if let (Some(tier), Some(_)) = (&mut tier, options.kept) {
+            tier.go_on()?;
+        }
         let memory_max = if options.memory_bytes_max == 0 { memory::physical_bytes() } else { options.memory_bytes_max };
         // Holes make the log's span longer than its contents: four times the memory keeps forced evacuations rare.
         let log = reserve(memory_max.saturating_mul(4).max(1 << 26), |bytes| Log::new(bytes, threads))?;
+        let buckets_begin = options.kept.map_or(options.keys_expected / KEYS_PER_BUCKET, |kept| kept.index_buckets);
+        if let Some(tier) = tier.as_ref().filter(|_| options.kept.is_some()) {
+            log.begin_at(tier.space.ends.0.div_ceil(PAGE_BYTES as u64).max(1));
+        }
         // A bucket per 128 bytes of memory: more than the smallest records can ask for.
-        let index =
-            reserve((memory_max / 128).max(1 << 16), |buckets| Index::new(options.keys_expected / KEYS_PER_BUCKET, buckets))?;
+        let index = reserve((memory_max / 128).max(1 << 16), |buckets| Index::new(buckets_begin, buckets))?;
         Ok(Arc::new(Self {
             epoch: Arc::new(Epoch::new(threads)),
             index,

@@ -22,9 +22,11 @@ pub(crate) mod image;
 pub(crate) mod mixed;
 #[cfg(all(test, loom))]
 mod model;
+pub(crate) mod page_image;
 pub(crate) mod pages;
 pub(crate) mod pressure;
 pub(crate) mod read;
+pub(crate) mod retained;
 pub(crate) mod statistics;
 pub(crate) mod write;
 
@@ -34,6 +36,7 @@ use crate::namespace::Namespaces;
 use crate::shared::garbage::Garbage;
 use almandine_base::object::Types;
 use almandine_device::Device;
+use almandine_io::storage::BLOCK_BYTES;
 use almandine_io::thread::Waker;
 use crossbeam_queue::SegQueue;
 use empty::Emptying;
@@ -43,7 +46,8 @@ use pressure::{LIMIT_PAGES_MIN, Pressure};
 use read::admission::Admission;
 use read::room;
 use read::room::Staging;
-use statistics::{Counters, TierStatistics};
+use retained::{Retained, Space};
+use statistics::{Counters, TierStatistics, bump};
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
@@ -113,6 +117,19 @@ pub(crate) struct Limits {
     pub(crate) compaction_rate: AtomicU64,
 }
 
+/// Space on the devices: what is used, and what is kept.
+#[derive(Default)]
+pub(crate) struct DeviceSpace {
+    /// Next free block of the value device.
+    values_tail: AtomicU64,
+    /// What bases of the operation log may name.
+    pub(crate) retained: Retained,
+    /// Not all entries that lead to the pages of the table are in the index yet: nothing is compacted.
+    pub(crate) adopting: AtomicBool,
+    /// Where what an earlier store has written ends on both devices.
+    pub(crate) ends: (u64, u64),
+}
+
 /// The shared part of the tier.
 pub(crate) struct Tier {
     pub(crate) storage: Storage,
@@ -125,8 +142,6 @@ pub(crate) struct Tier {
     pub(crate) wakers: Wakers,
     /// Hashes that the expiry wheel has brought up and whose records may be on the device.
     due: SegQueue<u64>,
-    /// Next free block of the value device.
-    values_tail: AtomicU64,
     pub(crate) limits: Limits,
     pub(crate) emptying: Emptying,
     pub(crate) mixed: MixedSweep,
@@ -136,6 +151,7 @@ pub(crate) struct Tier {
     pub(crate) failing: AtomicBool,
     /// A writer waits for room.
     waiting: AtomicBool,
+    pub(crate) space: DeviceSpace,
     /// Room for large values. It also has the call for writers that may go on.
     pub(crate) staging: Arc<Staging>,
 }
@@ -155,7 +171,6 @@ impl Tier {
             counters: Counters::default(),
             wakers: Wakers { flusher: Waker::new(), compactor: Waker::new() },
             due: SegQueue::new(),
-            values_tail: AtomicU64::new(0),
             limits: Limits {
                 pages: AtomicU64::new(u64::MAX),
                 pressure: AtomicU8::new(Pressure::None as u8),
@@ -169,6 +184,7 @@ impl Tier {
             admission: Admission::new(),
             failing: AtomicBool::new(false),
             waiting: AtomicBool::new(false),
+            space: DeviceSpace::default(),
             staging: Arc::default(),
         })
     }
@@ -314,9 +330,30 @@ impl Tier {
         TierStatistics {
             device_bytes: self.storage.pages.used_bytes() + self.storage.values.used_bytes(),
             device_live_bytes: self.pages.live_bytes(),
+            retained_bytes: self.space.retained.bytes(),
             log_limit_bytes: self.limit_pages().saturating_mul(PAGE_BYTES as u64),
             ..self.counters.read()
         }
+    }
+
+    /// Gives space back that nothing names.
+    pub(crate) fn free(&self, Space { page, extents, .. }: Space) {
+        debug_assert!(!self.pages.is_stored(page), "INV-RETAIN-1: what goes back is not in the table");
+        // A session that reads the page now finds it retired and looks again, so its space may go at once.
+        if self.storage.pages.discard(page * PAGE_BYTES as u64, PAGE_BYTES as u64).is_err() {
+            bump(&self.counters.write_errors, 1);
+        }
+        self.free_extents(extents);
+    }
+
+    /// Goes on behind what an earlier store has written.
+    pub(crate) fn go_on(&mut self) -> io::Result<()> {
+        let ends = (self.storage.pages.end()?, self.storage.values.end()?);
+        debug_assert!(ends.0.is_multiple_of(BLOCK_BYTES as u64), "INV-TIER-3: whole blocks are written");
+        self.space.ends = ends;
+        self.space.values_tail.store(ends.1.div_ceil(BLOCK_BYTES as u64), Ordering::Relaxed);
+        self.space.adopting.store(true, Ordering::Relaxed);
+        Ok(())
     }
 
     /// Lets all pages leave that are in memory now. False when the device has not taken them in time.

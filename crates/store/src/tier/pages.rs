@@ -10,7 +10,7 @@ use almandine_io::memory::Reservation;
 use almandine_io::storage::BLOCK_BYTES;
 use rapidhash::v3::{RapidSecrets, rapidhash_v3_inline};
 use std::io;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 
 /// Blocks of a page.
 pub(crate) const BLOCKS: usize = PAGE_BYTES / BLOCK_BYTES;
@@ -24,6 +24,8 @@ const RETIRED: u64 = 3;
 const MARGIN_SHARE: u64 = 64;
 /// In a head's namespace: all records of the page had an expiry. Not with [`PageInfo::MIXED`].
 const ALL_EXPIRE: u32 = 1 << 31;
+/// In a head's namespace: some records of the page had an expiry, or elements with one. Not with [`PageInfo::MIXED`].
+const SOME_EXPIRE: u32 = 1 << 30;
 
 /// Granularity at which memory of the tables goes back.
 const SMALL_PAGE: usize = 4096;
@@ -59,6 +61,32 @@ pub(crate) struct PageInfo<'p> {
     sums: &'p PageSums,
 }
 
+/// What is known of a page on the device, as a base of the operation log keeps it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PageRow {
+    /// Its number.
+    pub page: u64,
+    /// Words known to be dead.
+    pub dead_words: u32,
+    /// Words of the records that were live when the page was written.
+    pub live_words: u32,
+    /// How many these are.
+    pub records: u32,
+    /// Words of the largest.
+    pub largest: u32,
+    /// Their namespace, with what is known of their expiry.
+    pub namespace: u32,
+    /// Blocks that they have on the value device.
+    pub extent_blocks: u32,
+    /// Checksums of its blocks.
+    pub sums: Vec<u32>,
+}
+
+impl PageRow {
+    /// Checksums of a page.
+    pub const SUMS: usize = BLOCKS;
+}
+
 /// What an image turned out to hold.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Contents {
@@ -69,6 +97,8 @@ pub(crate) struct Contents {
     pub(crate) extent_blocks: u32,
     /// Records with an expiry.
     pub(crate) volatile: u32,
+    /// Elements of some expire.
+    pub(crate) has_due_elements: bool,
 }
 
 impl PageInfo<'_> {
@@ -78,8 +108,14 @@ impl PageInfo<'_> {
     pub(crate) fn namespace(self) -> u32 {
         match self.head.namespace.load(Ordering::Relaxed) {
             Self::MIXED => Self::MIXED,
-            namespace => namespace & !ALL_EXPIRE,
+            namespace => namespace & !(ALL_EXPIRE | SOME_EXPIRE),
         }
+    }
+
+    /// Whether something of it may expire.
+    pub(crate) fn may_expire(self) -> bool {
+        // Those of several namespaces, too.
+        self.head.namespace.load(Ordering::Relaxed) & SOME_EXPIRE != 0
     }
 
     /// Whether all of its records had an expiry when it was written; false for a page of several namespaces.
@@ -215,13 +251,70 @@ impl DevicePages {
         head.records.store(contents.records, Ordering::Relaxed);
         head.largest.store(contents.largest, Ordering::Relaxed);
         let all_expire = contents.volatile == contents.records && contents.namespace != PageInfo::MIXED;
-        head.namespace.store(contents.namespace | if all_expire { ALL_EXPIRE } else { 0 }, Ordering::Relaxed);
+        let some_expire = contents.volatile != 0 || contents.has_due_elements;
+        let flag = |flag: u32, is: bool| if is { flag } else { 0 };
+        head.namespace.store(contents.namespace | flag(ALL_EXPIRE, all_expire) | flag(SOME_EXPIRE, some_expire), Ordering::Relaxed);
         head.extent_blocks.store(contents.extent_blocks, Ordering::Relaxed);
         head.word.store(page << 2 | STORED, Ordering::Release);
         self.stored.fetch_add(1, Ordering::Relaxed);
         self.capacity_words.fetch_add(row.capacity_words(), Ordering::Relaxed);
         let dead = head.dead_words.load(Ordering::Relaxed).min(contents.live_words);
         self.live_words.fetch_add(u64::from(contents.live_words - dead), Ordering::Relaxed);
+    }
+
+    /// What is known of a stored page; none once it is given up.
+    pub(crate) fn row_of(&self, page: u64) -> Option<PageRow> {
+        if !self.is_stored(page) {
+            return None;
+        }
+        let PageInfo { head, sums } = self.row(page);
+        let read = |word: &AtomicU32| word.load(Ordering::Relaxed);
+        let row = PageRow {
+            page,
+            dead_words: read(&head.dead_words),
+            live_words: read(&head.live_words),
+            records: read(&head.records),
+            largest: read(&head.largest),
+            namespace: read(&head.namespace),
+            extent_blocks: read(&head.extent_blocks),
+            sums: sums.iter().map(read).collect(),
+        };
+        fence(Ordering::Acquire);
+        // Else it may be another page's by now.
+        self.is_stored(page).then_some(row)
+    }
+
+    /// Takes a page into the table that an earlier store has written; false: there is no room for it, or it is no page.
+    pub(crate) fn adopt(&self, row: &PageRow) -> bool {
+        debug_assert!(row.largest as u64 <= PAGE_WORDS, "INV-LOG-2: a record lies within its page");
+        let taken = self.row(row.page);
+        if is_taken(taken.head.word.load(Ordering::Relaxed)) || row.sums.len() != BLOCKS {
+            return false;
+        }
+        let write = |word: &AtomicU32, value: u32| word.store(value, Ordering::Relaxed);
+        let head = taken.head;
+        write(&head.dead_words, row.dead_words);
+        write(&head.live_words, row.live_words);
+        write(&head.records, row.records);
+        write(&head.largest, row.largest);
+        write(&head.namespace, row.namespace);
+        write(&head.extent_blocks, row.extent_blocks);
+        taken.sums.iter().zip(&row.sums).for_each(|(sum, value)| write(sum, *value));
+        head.word.store(row.page << 2 | STORED, Ordering::Release);
+        self.stored.fetch_add(1, Ordering::Relaxed);
+        self.capacity_words.fetch_add(taken.capacity_words(), Ordering::Relaxed);
+        self.live_words.fetch_add(u64::from(row.live_words.saturating_sub(row.dead_words)), Ordering::Relaxed);
+        true
+    }
+
+    /// Counts words of an adopted page as dead, in place of what its row said.
+    pub(crate) fn set_dead(&self, page: u64, words: u32) {
+        let Some(info) = self.info(page) else { return };
+        let live = info.head.live_words.load(Ordering::Relaxed);
+        debug_assert!(self.is_stored(page), "INV-RETAIN-1: what is adopted is on the device");
+        let before = info.head.dead_words.swap(words.min(live), Ordering::Relaxed).min(live);
+        self.live_words.fetch_add(u64::from(before), Ordering::Relaxed);
+        self.live_words.fetch_sub(u64::from(words.min(live)), Ordering::Relaxed);
     }
 
     /// The page will not be written after all.
@@ -355,7 +448,8 @@ mod tests {
         pages.count_dead(3 * PAGE_WORDS, 100);
         assert!(pages.begin(3) && !pages.is_stored(3));
         pages.count_dead(3 * PAGE_WORDS, 10);
-        let contents = Contents { live_words: 1000, records: 10, largest: 150, namespace: 1, extent_blocks: 0, volatile: 0 };
+        let contents =
+            Contents { live_words: 1000, records: 10, largest: 150, namespace: 1, extent_blocks: 0, ..Contents::default() };
         pages.publish(3, contents, &image);
         assert!(!pages.begin(11), "the entry is taken");
         assert!(pages.is_needed_by(3, 11) && !pages.is_needed_by(3, 10) && !pages.is_needed_by(4, 11));
@@ -378,7 +472,7 @@ mod tests {
     fn entries_of_retired_pages_give_their_memory_back() {
         let pages = DevicePages::new(1 << 12).unwrap();
         let image = vec![7u8; PAGE_BYTES];
-        let contents = Contents { live_words: 10, records: 1, largest: 10, namespace: 1, extent_blocks: 0, volatile: 0 };
+        let contents = Contents { live_words: 10, records: 1, largest: 10, namespace: 1, extent_blocks: 0, ..Contents::default() };
         let store = |page| {
             assert!(pages.begin(page));
             pages.publish(page, contents, &image);
@@ -407,7 +501,7 @@ mod tests {
     fn a_page_that_is_written_while_pages_are_listed_is_listed_when_it_is_stored() {
         let pages = DevicePages::new(64).unwrap();
         let image = vec![7u8; PAGE_BYTES];
-        let contents = Contents { live_words: 10, records: 1, largest: 10, namespace: 1, extent_blocks: 0, volatile: 0 };
+        let contents = Contents { live_words: 10, records: 1, largest: 10, namespace: 1, extent_blocks: 0, ..Contents::default() };
         // Pages 0 and 1 are closed, and the head is at the first of them.
         assert!(pages.begin(0) && pages.begin(1));
         assert_eq!(pages.stored_pages(0, 2).count(), 0);

@@ -12,6 +12,8 @@ macro_rules! statistics {
             pub device_bytes: u64,
             /// Bytes of live records on the device, as far as it is known.
             pub device_live_bytes: u64,
+            /// Bytes on the devices that only bases of the operation log need.
+            pub retained_bytes: u64,
             /// Bytes of log memory that the budget allows.
             pub log_limit_bytes: u64,
         }

@@ -46,7 +46,7 @@ impl ExtentWriter {
     /// Begins an extent of at least `len` bytes.
     pub(crate) fn begin(&mut self, tier: &Tier, len: usize) -> io::Result<()> {
         debug_assert_eq!(self.run.blocks, 0, "one extent is written at a time");
-        self.run = Run { first: tier.values_tail.load(Ordering::Relaxed), ..Run::default() };
+        self.run = Run { first: tier.space.values_tail.load(Ordering::Relaxed), ..Run::default() };
         self.make_room(tier, len.min(PIECE_CONTENTS))
     }
 
@@ -115,7 +115,7 @@ impl ExtentWriter {
             self.abandon(tier);
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "a value is too large for the storage device"));
         }
-        let first = tier.values_tail.fetch_add(blocks, Ordering::Relaxed);
+        let first = tier.space.values_tail.fetch_add(blocks, Ordering::Relaxed);
         debug_assert_eq!(first, self.run.first + self.run.blocks, "INV-TIER-3: the pieces of an extent lie side by side");
         if self.filled == 0 {
             self.offset = first * BLOCK_BYTES as u64;

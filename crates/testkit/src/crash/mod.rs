@@ -47,7 +47,8 @@ pub struct Plan<'p> {
     pub mutant: Option<&'p str>,
     /// Its flags; they make it durable.
     pub flags: &'p [&'p str],
-    /// A command that a further client gives again and again, at random moments; none: there is no such client.
+    /// A command that a further client gives again and again, at random moments, or several with bars between them; none: there
+    /// is no such client.
     pub beside: Option<&'p str>,
     /// Clients, each with a database of its own.
     pub clients: u16,
@@ -178,12 +179,12 @@ fn live(
     })
 }
 
-/// Gives a command again and again until a time. Whatever the server answers.
+/// Gives a command, or several with bars between them, again and again until a time. Whatever the server answers.
 fn disturb(address: SocketAddr, command: &str, moments: &mut Random, ends: Instant) {
     let Ok(mut client) = Client::connect(address) else { return };
-    let words: Vec<&str> = command.split(' ').collect();
+    let mut commands = command.split('|').map(|command| command.split(' ').collect::<Vec<&str>>()).cycle();
     while Instant::now() < ends {
-        if client.call(&words).is_err() {
+        if commands.next().is_some_and(|words| client.call(&words).is_err()) {
             return;
         }
         let rest = Duration::from_micros(moments.between(100, 20_000).unsigned_abs());

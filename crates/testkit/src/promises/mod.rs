@@ -10,6 +10,7 @@ pub mod eviction;
 pub mod moment;
 pub mod moves;
 pub mod rights;
+pub mod told;
 pub mod tracking;
 
 use std::time::Duration;

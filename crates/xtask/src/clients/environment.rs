@@ -82,7 +82,7 @@ fn unpack(package: &str, place: &Path) -> Result<(), Unready> {
     let Some(archive) = found.into_iter().find(|path| archive(path)) else {
         return Err(Unready::NotFetched(format!("apt-get download {package} left no archive")));
     };
-    build(Command::new("dpkg-deb").arg("-x").arg(archive).arg(place))
+    build(Command::new("dpkg-deb").arg("-x").arg(archive).arg(place)).map(drop)
 }
 
 /// With what Debian signs all of its releases.
@@ -171,27 +171,39 @@ fn cargo(source: &Path, place: &Path) -> Result<Command, Unready> {
     Ok(Command::new(place.join("debug").join(name)))
 }
 
-fn needs(program: &str, version: &str) -> Result<(), Unready> {
+pub(super) fn needs(program: &str, version: &str) -> Result<(), Unready> {
     let there = Command::new(program).arg(version).output().is_ok_and(|output| output.status.success());
     if there { Ok(()) } else { Err(Unready::NoToolchain(format!("{program} is not installed"))) }
 }
 
-fn fetch(command: &mut Command) -> Result<(), Unready> {
+pub(super) fn fetch(command: &mut Command) -> Result<String, Unready> {
     run(command).map_err(Unready::NotFetched)
 }
 
-fn build(command: &mut Command) -> Result<(), Unready> {
+pub(super) fn build(command: &mut Command) -> Result<String, Unready> {
     run(command).map_err(Unready::Broken)
 }
 
-fn run(command: &mut Command) -> Result<(), String> {
+/// What it has written.
+fn run(command: &mut Command) -> Result<String, String> {
     let name = command.get_program().to_string_lossy().into_owned();
     let output = command.output().map_err(|e| format!("{name}: {e}"))?;
     if output.status.success() {
-        return Ok(());
+        return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
     }
     let text = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
     Err(format!("{name} failed: {}", text.trim()))
+}
+
+/// Whether this was prepared last.
+pub(super) fn contents_are(place: &Path, wanted: &str) -> bool {
+    fs::read(place.join("prepared")).is_ok_and(|prepared| prepared == wanted.as_bytes())
+}
+
+/// This is prepared.
+pub(super) fn note_contents(place: &Path, wanted: &str) {
+    // At worst it is prepared again.
+    let _ = fs::write(place.join("prepared"), wanted);
 }
 
 /// Whether what was prepared last was prepared from other files than these.

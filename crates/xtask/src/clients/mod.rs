@@ -6,6 +6,7 @@
 //! with the line `N passed, N failed`. What cannot be run here, because its language is not installed, is named in the table.
 
 mod environment;
+mod suites;
 
 use std::fs;
 use std::path::Path;
@@ -13,6 +14,7 @@ use std::process::Command;
 use std::time::Instant;
 
 use environment::{Kind, Unready};
+use suites::SUITES;
 
 use crate::root::{root, target};
 use crate::server::{self, Server};
@@ -36,6 +38,7 @@ const PROGRAMS: &[Program] = &[
     Program { name: "lettuce", kind: Kind::Maven, quick: false },
     Program { name: "ioredis", kind: Kind::Node, quick: true },
     Program { name: "node-redis", kind: Kind::Node, quick: true },
+    Program { name: "prometheus", kind: Kind::Python, quick: true },
     Program { name: "redis-exporter", kind: Kind::PythonAnd(EXPORTERS), quick: false },
     Program { name: "django", kind: Kind::Python, quick: false },
     Program { name: "rq", kind: Kind::Python, quick: false },
@@ -59,9 +62,10 @@ const EXPORTERS: &[&str] = &["prometheus-redis-exporter", "prometheus-redis-expo
 /// Seconds that a program may take.
 const LIMIT_S: &str = "150";
 
-const USAGE: &str = "usage: cargo xtask clients [--quick | --release | --redis | --verbose]... [NAME]...
+const USAGE: &str = "usage: cargo xtask clients [--quick | --own-suites | --release | --redis | --verbose]... [NAME]...
 
   --quick      only those that are part of every test run
+  --own-suites the suites that libraries bring in their packages
   --release    against the release build instead of the debug build; ALMANDINE_SERVER names another server
   --redis      against redis-server, to see that the programs are fair
   --verbose    show what they print";
@@ -70,6 +74,7 @@ const USAGE: &str = "usage: cargo xtask clients [--quick | --release | --redis |
 #[derive(Default)]
 struct Options<'a> {
     quick: bool,
+    own_suites: bool,
     release: bool,
     redis: bool,
     verbose: bool,
@@ -90,7 +95,9 @@ pub(crate) struct Told {
 /// Runs programs; true when nothing failed.
 pub(crate) fn run(words: &[&str]) -> bool {
     let Some(options) = parse(words) else {
-        eprintln!("{USAGE}\n\nThe names: {}", PROGRAMS.iter().map(|program| program.name).collect::<Vec<_>>().join(", "));
+        let (programs, suites) = (PROGRAMS.iter().map(|program| program.name), SUITES.iter().map(|suite| suite.name));
+        let [programs, suites] = [programs.collect::<Vec<_>>(), suites.collect()].map(|names| names.join(", "));
+        eprintln!("{USAGE}\n\nThe programs: {programs}\nThe suites: {suites}");
         return false;
     };
     match run_all(&root(), &options, false) {
@@ -115,34 +122,61 @@ fn parse<'a>(words: &[&'a str]) -> Option<Options<'a>> {
     for word in words {
         match *word {
             "--quick" => options.quick = true,
+            "--own-suites" => options.own_suites = true,
             "--release" => options.release = true,
             "--redis" => options.redis = true,
             "--verbose" => options.verbose = true,
-            name if PROGRAMS.iter().any(|program| program.name == name) => options.names.push(name),
-            _ => return None,
+            name => options.names.push(name),
         }
     }
-    Some(options)
+    let is_known = |name: &&str| entries(&options).any(|entry| entry.name() == *name);
+    options.names.iter().all(is_known).then_some(options)
+}
+
+/// What is run.
+#[derive(Clone, Copy)]
+enum Entry {
+    Program(&'static Program),
+    Suite(&'static suites::Suite),
+}
+
+impl Entry {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Program(program) => program.name,
+            Self::Suite(suite) => suite.name,
+        }
+    }
+}
+
+/// What there is of the kind that was asked for.
+fn entries(options: &Options<'_>) -> impl Iterator<Item = Entry> {
+    let (quick, own_suites) = (options.quick, options.own_suites);
+    let programs = PROGRAMS.iter().filter(move |program| !own_suites && (program.quick || !quick)).map(Entry::Program);
+    programs.chain(SUITES.iter().filter(move |_| own_suites).map(Entry::Suite))
 }
 
 fn run_all(root: &Path, options: &Options<'_>, tolerant: bool) -> Result<Told, String> {
     let server = if options.redis { "/usr/bin/redis-server".into() } else { server::build(root, options.release)? };
     let mut told = Told::default();
     println!("{:<18} {:>7} {:>7} {:>8}", "program", "passed", "failed", "seconds");
-    let named = |program: &&Program| options.names.is_empty() || options.names.contains(&program.name);
-    for program in PROGRAMS.iter().filter(named).filter(|program| program.quick || !options.quick) {
-        let started = Instant::now();
-        let one = run_one(root, program, &server, options);
+    let named = |entry: &Entry| options.names.is_empty() || options.names.contains(&entry.name());
+    for entry in entries(options).filter(named) {
+        let (started, name) = (Instant::now(), entry.name());
+        let one = match entry {
+            Entry::Program(program) => run_one(root, program, &server, options),
+            Entry::Suite(suite) => suites::run(root, suite, &server, options),
+        };
         let seconds = started.elapsed().as_secs_f64();
         let one = match one {
             Ok(one) => {
-                println!("{:<18} {:>7} {:>7} {seconds:>8.1}", program.name, one.passed, one.failed);
+                println!("{:<18} {:>7} {:>7} {seconds:>8.1}", name, one.passed, one.failed);
                 one
             }
-            Err(Unready::NoToolchain(why)) => left_out(program, &why),
-            Err(Unready::NotFetched(why)) if tolerant => left_out(program, &why),
+            Err(Unready::NoToolchain(why)) => left_out(name, &why),
+            Err(Unready::NotFetched(why)) if tolerant => left_out(name, &why),
             Err(Unready::NotFetched(why) | Unready::Broken(why)) => {
-                println!("{:<18} {:>7} {:>7} {seconds:>8.1}   {why}", program.name, 0, 1);
+                println!("{:<18} {:>7} {:>7} {seconds:>8.1}   {why}", name, 0, 1);
                 Told { failed: 1, ..Told::default() }
             }
         };
@@ -150,16 +184,16 @@ fn run_all(root: &Path, options: &Options<'_>, tolerant: bool) -> Result<Told, S
         told.failed += one.failed;
         told.left_out.extend(one.left_out);
         if one.failed > 0 {
-            told.failing.push(format!("{}: {} failed", program.name, one.failed));
+            told.failing.push(format!("{}: {} failed", name, one.failed));
         }
     }
     println!("{} passed, {} failed; {} programs were left out", told.passed, told.failed, told.left_out.len());
     Ok(told)
 }
 
-fn left_out(program: &Program, why: &str) -> Told {
-    println!("{:<18} left out: {why}", program.name);
-    Told { left_out: vec![format!("{}: {why}", program.name)], ..Told::default() }
+fn left_out(name: &str, why: &str) -> Told {
+    println!("{:<18} left out: {why}", name);
+    Told { left_out: vec![format!("{}: {why}", name)], ..Told::default() }
 }
 
 /// Runs a program against a server of its own.

@@ -107,8 +107,9 @@ pub(crate) fn run(full: bool) -> bool {
     }
     ended.push(execute(&root, &step("testkit", &["test", "--package", "almandine-testkit", "--lib"])));
     ended.push(execute(&root, &step("build mutants", &[&["build"][..], MUTANTS, &["--bin", "almandine-mutants"]].concat())));
-    let rings = ["test", "--package", "almandine-oplog", "--features", "mutants", "--lib", "mutants"];
-    ended.push(execute(&root, &step("oplog mutants", &rings)));
+    let engine = ["--package", "almandine-oplog", "--package", "almandine-store", "--lib", "--test", "kept", "--test", "log"];
+    let features = ["--features", "almandine-oplog/mutants,almandine-store/mutants", "mutants"];
+    ended.push(execute(&root, &step("engine mutants", &[&["test"][..], &engine, &features].concat())));
     ended.push(execute(&root, &step("effects mutants", &[&["test"][..], MUTANTS, &["--test", "effects", "mutants"]].concat())));
     proofs(&root, "debug", "dev", full, python.as_deref(), &mut ended);
     let files: &[&str] = if full { &[] } else { &["--fast-part"] };

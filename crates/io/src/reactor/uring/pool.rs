@@ -45,11 +45,11 @@ impl Pool {
     }
 
     /// The first `count` bytes of a buffer that a completion has named and that is not recycled yet.
-    pub(super) fn bytes(&self, buffer: u16, count: usize) -> &[u8] {
+    pub(super) fn bytes(&mut self, buffer: u16, count: usize) -> &mut [u8] {
         assert!(buffer < BUFFERS && count <= BUFFER_BYTES);
         // SAFETY: inside the mapping (asserted), which is initialized with zeroes; the buffer is ours, not the kernel's, until
-        // `recycle`, which needs `&mut self` and so ends this borrow.
-        unsafe { std::slice::from_raw_parts(self.memory.base.as_ptr().add(usize::from(buffer) * BUFFER_BYTES), count) }
+        // `recycle`, which needs `&mut self` and so ends this borrow, as any other access does.
+        unsafe { std::slice::from_raw_parts_mut(self.memory.base.as_ptr().add(usize::from(buffer) * BUFFER_BYTES), count) }
     }
 
     /// Gives a buffer to the kernel.

@@ -29,7 +29,7 @@ pub enum Readers {
 }
 
 impl Readers {
-    fn dialect(self) -> Dialect {
+    pub(crate) fn dialect(self) -> Dialect {
         match self {
             Self::Most => Dialect::Redis,
             Self::Of(version) => version.dialect(),
@@ -37,7 +37,7 @@ impl Readers {
     }
 
     /// Whether all of them know what came with a version of Redis.
-    fn have(self, version: u16) -> bool {
+    pub(crate) fn have(self, version: u16) -> bool {
         match self {
             Self::Most => version <= footer::VERSION_REDIS_7_0,
             Self::Of(own) => own.has(version),

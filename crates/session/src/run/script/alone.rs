@@ -27,7 +27,7 @@ impl Worker {
             suspended.connection = Some(connection.id);
             monitor::publish(&mut self.runner.monitor_lines, &self.runner.context.instance);
             running::end();
-        } else {
+        } else if !self.runner.carrying.is_outside {
             rotation.waiting.push_back(connection.id);
         }
         Executed { commands: done, end: BatchEnd::Awaits }

@@ -6,6 +6,7 @@ use almandine_base::{Output, points, step};
 use almandine_config::choices::BusyScope;
 use almandine_handler::tracking::Tracked;
 use almandine_handler::{Client, CommandError, Dispatch, Flags, PlannedKey, errors, follow, rights, tracking};
+use almandine_instance::HeldOfUnit;
 use almandine_io::clock;
 use almandine_resp::{Args, ProtocolVersion, Reply};
 use almandine_script::{Commands, LogLevel, Program, Verdict};
@@ -182,7 +183,26 @@ impl Caller<'_> {
         }
         run.slice.calls = 0;
         let now_ns = clock::monotonic_ns();
-        run.is_killed() || run.slice.is_over(now_ns) && (self.may_hold_all(now_ns) || self.may_rest())
+        run.is_killed() || run.slice.is_over(now_ns) && (self.may_hold_all(now_ns) || self.may_rest() || self.may_leave())
+    }
+
+    /// Whether another thread may go on with the script, which has done what others see.
+    fn may_leave(&self) -> bool {
+        let (run, Runner { accessor, is_past, carrying, .. }) = (&*self.run, &*self.runner);
+        // What a client's own changes invalidate is told to the client itself.
+        let is_plain = self.client.tracking.is_none() && !*is_past && !accessor.cold().is_possible();
+        carrying.carrier.as_ref().is_some_and(|carrier| carrier.may_take()) && run.scope == Scope::Planned && run.seen && is_plain
+    }
+
+    /// Whether another thread goes on with the script.
+    #[cold]
+    fn leaves(&mut self) -> bool {
+        let Some(carrier) = self.runner.carrying.carrier.clone() else { return false };
+        if carrier.is_to_start() {
+            carrier.start();
+        }
+        self.runner.carrying.spare = step!(CarryScript, carrier.reserve(), else None);
+        self.runner.carrying.spare.is_some()
     }
 }
 
@@ -273,10 +293,21 @@ impl Commands for Caller<'_> {
             return Verdict::Suspend;
         }
         points::works(FIRST_SLICE_NS / 2);
+        if self.runner.carrying.is_carrier {
+            // What it has told waits for the epoch in which it was told.
+            if !HeldOfUnit::is_told_early() {
+                step!(RenewEpoch, self.runner.accessor.unit().renew(), else ());
+            }
+            let ends = self.runner.context.instance.shutdown.requested();
+            return if ends { Verdict::End } else { Verdict::GoOn };
+        }
         let (is_over, is_long) = (self.run.slice.is_over(now_ns), self.is_long(now_ns));
         let is_told = self.runner.context.settings().process.busy_reply_scope == BusyScope::Node;
         if !(is_long && is_told) && (is_over || is_long) && self.may_rest() {
             return if is_over { Verdict::Suspend } else { Verdict::GoOn };
+        }
+        if is_over && self.may_leave() && self.leaves() {
+            return Verdict::Suspend;
         }
         if is_long && self.run.endless && !self.run.seen {
             // It is suspended then, and may be killed, while all others hear of it.

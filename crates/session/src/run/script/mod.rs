@@ -3,14 +3,16 @@
 //! A script whose code says which keys it uses is planned as a transaction is, and runs beside others. Any other one runs alone:
 //! all other workers are outside of their batches meanwhile (ADR 25). Within EXEC it is part of that unit.
 //!
-//! One that is planned and has run for a slice is suspended while nothing of it can have been seen ([`rotation`]). One
-//! that is alone and has run for `busy-reply-threshold` is suspended, with its unit and the batch of its worker open: it goes on
-//! between the rounds of the worker, slice by slice, while clients hear that the server is busy ([`crate::service::busy`]). The
-//! reply waits for the command, which is run again. EXEC that has a script is alone, and suspended with it.
+//! One that is planned and has run for a slice is suspended while nothing of it can have been seen ([`rotation`]); behind that
+//! another thread goes on with it ([`carry`]). One that is alone and has run for `busy-reply-threshold` is suspended, with its unit
+//! and the batch of its worker open: it goes on between the rounds of the worker, slice by slice, while clients hear that the
+//! server is busy ([`crate::service::busy`]). The reply waits for the command, which is run again. EXEC that has a script is alone,
+//! and suspended with it.
 
 pub(crate) mod alone;
 pub(crate) mod begin;
 pub(crate) mod caller;
+pub(crate) mod carry;
 pub(crate) mod engines;
 pub(crate) mod rotation;
 
@@ -195,7 +197,7 @@ impl Runner {
         let called = Some((&args, &key));
         let mut rest = None;
         let mut end = self.go_on((&mut engine, &call.program), &mut run, client, out, called);
-        while end == RunEnd::Suspended && scope == Scope::Planned {
+        while end == RunEnd::Suspended && scope == Scope::Planned && self.carrying.spare.is_none() {
             let rest = rest.get_or_insert_with(|| self.rest_of(call));
             self.release(&mut run, rest);
             if !run.wants_keys() {
@@ -217,7 +219,9 @@ impl Runner {
                 let (connection, orphan, out) = (None, None, Output::new());
                 let program = call.program.clone();
                 let suspended = Box::new(Suspended { engine, run, program, connection, orphan, out, rest, exec: None });
-                if scope == Scope::Planned {
+                if self.carrying.spare.is_some() {
+                    self.hand_over(suspended, client, Some(args), true);
+                } else if scope == Scope::Planned {
                     self.leave(suspended, args, begins.lines);
                 } else {
                     self.suspended = Some(suspended);

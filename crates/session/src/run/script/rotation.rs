@@ -235,7 +235,7 @@ impl Worker {
             return runner.rotation.enter(suspended);
         }
         let mut orphan = suspended.orphan.take();
-        let id = suspended.connection;
+        let (id, is_there) = (suspended.connection, orphan.is_none());
         let client = match (&mut orphan, id.and_then(|id| control.connection(id))) {
             (Some(orphan), _) => &mut **orphan,
             (None, Some((connection, _))) => &mut connection.client,
@@ -248,8 +248,16 @@ impl Worker {
         runner.now_ms = now_ms;
         runner.accessor.set_quiet(client.no_touch);
         let is_over = runner.take_turn(client, &mut suspended);
+        let mut left = Some(suspended);
+        if runner.carrying.spare.is_some()
+            && let Some(suspended) = left.take()
+        {
+            runner.hand_over(suspended, client, None, is_there);
+            runner.carrying.is_outside = false;
+        }
         monitor::publish(&mut runner.monitor_lines, &runner.context.instance);
         running::end();
+        let Some(mut suspended) = left else { return };
         if !is_over {
             suspended.orphan = orphan;
             return runner.rotation.enter(suspended);
@@ -266,7 +274,8 @@ impl Worker {
 }
 
 impl Runner {
-    /// Runs a script for a slice, within a batch that ends with it. True when its client's command runs again.
+    /// Runs a script for a slice, within a batch that ends with it, unless the script is about to go to the carrier. True when its
+    /// client's command runs again.
     fn take_turn(&mut self, client: &mut Client, suspended: &mut Box<Suspended>) -> bool {
         let Suspended { engine, run, program, out, rest, .. } = &mut **suspended;
         let Some(rest) = rest else { return true };
@@ -276,6 +285,9 @@ impl Runner {
         let mut latched = self.latch_again(run, rest);
         while latched.is_ok() {
             end = self.go_on((engine, program), run, client, out, None);
+            if self.carrying.spare.is_some() {
+                return false;
+            }
             if end != RunEnd::Suspended {
                 break;
             }

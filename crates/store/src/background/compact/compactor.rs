@@ -75,7 +75,8 @@ impl Compactor {
         let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let (copies, reads) = (count(&tier.counters.records_cached), count(&tier.counters.reads));
         tier.admission.judge(&mut self.judged, copies, totals.cache_hits.max(0) as u64, reads);
-        let compacted = self.compaction.step(&mut self.session, tier, &mut self.fetcher, &mut self.pace, now_ms);
+        let adopting = tier.space.adopting.load(Ordering::Acquire);
+        let compacted = !adopting && self.compaction.step(&mut self.session, tier, &mut self.fetcher, &mut self.pace, now_ms);
         let held = store.expiry.held.load(Ordering::Relaxed);
         let expired = !held && expire_cold(&mut self.session, tier, &mut self.fetcher, now_ms);
         let cooled = self.cool(tier);

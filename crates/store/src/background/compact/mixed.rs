@@ -1,13 +1,13 @@
 //! Sweeping emptied namespaces from the device: pages whose records are of several namespaces have to be read for it, which the
 //! compactor does, a page per step.
 
-use crate::background::flush::image;
 use crate::background::pace::Pace;
 use crate::log::{Log, PAGE_BYTES, PAGE_WORDS};
 use crate::record::{Header, Record};
 use crate::session::Session;
 use crate::session::remove::drop_latched;
 use crate::tier::Tier;
+use crate::tier::page_image;
 use crate::tier::read::stage::{Fetcher, Lookup, Stage, Why};
 use crate::tier::statistics::bump;
 use almandine_io::clock;
@@ -107,7 +107,7 @@ fn sweep_page(session: &mut Session, tier: &Tier, fetcher: &mut Fetcher, pace: &
         return !stored;
     }
     let mut doomed = Vec::new();
-    image::walk(&mut buffer, page, |address, _, header| {
+    page_image::walk(&mut buffer, page, |address, _, header| {
         if store.namespaces.is_dropped(header.namespace()) {
             doomed.push(address);
         }

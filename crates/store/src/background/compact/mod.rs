@@ -11,7 +11,6 @@ pub(crate) mod salvage;
 
 use super::pace::Pace;
 use crate::background::compact::salvage::{Damaged, Progress, Salvage};
-use crate::background::flush::image;
 use crate::counters::add;
 use crate::log::{Log, PAGE_BYTES, PAGE_WORDS};
 use crate::record::heap::{self, HeapKey};
@@ -22,6 +21,7 @@ use crate::session::remove::{discard_copy, drop_latched, unlink, weight};
 use crate::session::{Session, allocate};
 use crate::shared::Shared;
 use crate::tier::extent::Extent;
+use crate::tier::page_image;
 use crate::tier::read::room::{Admitted, Room};
 use crate::tier::read::stage::{Fetcher, Lookup, Stage, Why};
 use crate::tier::statistics::bump;
@@ -214,7 +214,7 @@ impl Compaction {
             return Outcome::Damaged;
         }
         let mut records = Vec::new();
-        image::walk(&mut self.image, page, |address, record, header| records.push(Imaged { address, record, header }));
+        page_image::walk(&mut self.image, page, |address, record, header| records.push(Imaged { address, record, header }));
         let mut outcome = Outcome::Done;
         for group in groups(&records) {
             outcome = outcome.max(compact_group(session, tier, fetcher, group, now_ms));
@@ -222,7 +222,7 @@ impl Compaction {
         if outcome != Outcome::Done {
             return outcome;
         }
-        let extents = if info.extent_blocks() == 0 { Vec::new() } else { image::extents(&mut self.image, page) };
+        let extents = if info.extent_blocks() == 0 { Vec::new() } else { page_image::extents(&mut self.image, page) };
         give_up(tier, page, extents);
         self.damaged.forget(page);
         Outcome::Done
@@ -234,11 +234,9 @@ fn give_up(tier: &Tier, page: u64, extents: Vec<Extent>) {
     debug_assert!(tier.pages.is_stored(page), "INV-TIER-3: what is given up was stored");
     debug_assert!(extents.iter().all(|extent| extent.blocks() != 0), "INV-TIER-3: an extent has blocks");
     tier.pages.retire(page);
-    // A session that reads the page now finds it retired and looks again, so its space may go at once.
-    if tier.storage.pages.discard(page * PAGE_BYTES as u64, PAGE_BYTES as u64).is_err() {
-        bump(&tier.counters.write_errors, 1);
+    if let Some(space) = tier.space.retained.keep(page, extents) {
+        tier.free(space);
     }
-    tier.free_extents(extents);
 }
 
 /// Waits until there is room for the large values of some records. Not for long: space on the device may be needed for there to
@@ -322,7 +320,7 @@ fn compact_one(session: &mut Session, tier: &Tier, &Imaged { address, record, he
         drop_latched(&store, &mut session.local, number, position, record, header);
         return true;
     }
-    if record.is_expired(header, session.now_ms()) && !store.is_kept_out(&session.local) {
+    if record.is_expired(header, session.now_ms()) && !session.holds_expiry() && !store.is_kept_out(&session.local) {
         store.note_expired(&mut session.local, record, header);
         unlink(&store, &mut session.local, number, position, record, header);
         store.end_unit(&mut session.local);

@@ -5,7 +5,7 @@
 
 use crate::log::PAGE_WORDS;
 use crate::record::heap::{self, HeapKey, SharedValue};
-use crate::record::{Header, Record, WORD};
+use crate::record::{Header, Kind, Record, WORD};
 use crate::session::Session;
 use crate::shared::Shared;
 use crate::tier::extent::Extent;
@@ -92,6 +92,8 @@ fn copy(session: &mut Session, page: u64, image: &mut Buffer, contents: &mut Con
                     let weight = DevicePages::weight(units, lengths);
                     count(contents, header, weight);
                     contents.extent_blocks += (weight - units as u32) / (BLOCK_BYTES / WORD) as u32;
+                    let object = record.value.as_ref().and_then(|value| value.as_object());
+                    contents.has_due_elements |= object.is_some_and(|object| object.next_due().is_some());
                     heavy.push(record);
                 }
                 None => {
@@ -100,11 +102,22 @@ fn copy(session: &mut Session, page: u64, image: &mut Buffer, contents: &mut Con
                 }
             }
         } else {
+            contents.has_due_elements |= has_due_elements(&store, image, at, header);
             count(contents, header, units as u32);
         }
         at = end;
     }
     session.leave();
+}
+
+/// Whether a packed collection of an image has elements that expire.
+fn has_due_elements(store: &Shared, image: &mut Buffer, at: usize, header: Header) -> bool {
+    if header.kind() == Kind::String || header.has(Header::CACHED) {
+        return false;
+    }
+    // SAFETY: inside the image, which is aligned to more than a word, and whose words are whole at this place.
+    let record = unsafe { Record::new(image.as_mut_ptr().cast::<AtomicU64>().add(at)) };
+    store.next_due(record, header).is_some()
 }
 
 fn count(contents: &mut Contents, header: Header, words: u32) {
@@ -173,41 +186,6 @@ fn write_heavy(
         put(image, record.at + record.header.value_word(), extent.to_word());
     }
     Ok(())
-}
-
-/// Calls `visit` for each record of an image that was live when it was made.
-pub(in crate::background) fn walk(image: &mut Buffer, page: u64, mut visit: impl FnMut(u64, Record, Header)) {
-    let base = image.as_mut_ptr().cast::<AtomicU64>();
-    let words = image.len() / WORD;
-    let mut at = 0usize;
-    while at < words {
-        // SAFETY: inside the buffer, which is aligned to more than a word.
-        let record = unsafe { Record::new(base.add(at)) };
-        let header = record.header();
-        let units = header.units();
-        if units == 0 || at + units > words {
-            at = (at / crate::log::CHUNK_WORDS as usize + 1) * crate::log::CHUNK_WORDS as usize;
-            continue;
-        }
-        if !header.has(Header::DEAD) {
-            visit(page * PAGE_WORDS + at as u64, record, header);
-        }
-        at += units;
-    }
-}
-
-/// The extents that an image's records refer to.
-pub(in crate::background) fn extents(image: &mut Buffer, page: u64) -> Vec<Extent> {
-    let mut extents = Vec::new();
-    walk(image, page, |_, record, header| {
-        if header.has(Header::HEAP_KEY) {
-            extents.push(Extent::from_word(record.key_handle()));
-        }
-        if header.has(Header::HEAP_VALUE) {
-            extents.push(Extent::from_word(record.value_handle(header)));
-        }
-    });
-    extents
 }
 
 /// Drops the heap objects of the records of a page that leaves memory; how many bytes. No session reaches them any more.

@@ -19,6 +19,7 @@ use crate::log::{CHUNK_WORDS, Log, PAGE_BYTES, PAGE_WORDS, PageState};
 use crate::session::Session;
 use crate::shared::Shared;
 use crate::tier::Tier;
+use crate::tier::page_image;
 use crate::tier::pages::DevicePages;
 use crate::tier::pressure::Pressure;
 use crate::tier::statistics::bump;
@@ -67,7 +68,7 @@ pub(super) fn start(store: &Arc<Shared>) -> Option<Run<FlushPhase>> {
         pace: Pace::new(store.options.background),
         image: Buffer::new(PAGE_BYTES),
         extents: ExtentWriter::new(),
-        next: 1,
+        next: Log::page_of(store.log.head()).max(1),
         closing: VecDeque::new(),
         clean: VecDeque::new(),
         evicting: Vec::new(),
@@ -244,7 +245,7 @@ impl Flush {
                 let written = tier.storage.pages.write(page * PAGE_BYTES as u64, &self.image);
                 if let Err(error) = written {
                     // The next attempt makes a new image, with extents of its own.
-                    tier.free_extents(image::extents(&mut self.image, page));
+                    tier.free_extents(page_image::extents(&mut self.image, page));
                     return Err(error);
                 }
             }

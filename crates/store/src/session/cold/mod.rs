@@ -57,6 +57,13 @@ impl Session {
             }
         }
     }
+
+    /// Notes those records as wanted that are staged, for a stage to come.
+    pub(super) fn want_again(&self, addresses: impl Iterator<Item = u64>) {
+        let stage = &self.local.cold.stage;
+        let staged = addresses.filter(|&address| matches!(stage.get(address), Lookup::Ready(..)));
+        self.local.cold.wanted.borrow_mut().extend(staged);
+    }
 }
 
 /// The stage that a session's look-ups use: the records of cold keys that were read for one batch.

@@ -166,6 +166,12 @@ impl Plan<'_> {
         self.session.local.held.holds_exclusively(&self.session.store.index, hash)
     }
 
+    /// Between two commands of a unit of work that takes long: goes on in the present epoch, with its latches. Nothing that was
+    /// read before is used from here on.
+    pub fn renew(&mut self) {
+        self.session.renew();
+    }
+
     /// Begins a batch, as [`Session::enter`], without waiting: false, and outside, while another session is alone.
     #[inline]
     pub fn try_enter(&mut self, now_ms: i64) -> bool {

@@ -1,0 +1,385 @@
+//! Backups of the operation log: a base and what was logged behind it, as files that nothing changes any more.
+//!
+//! One is taken at a time, by the thread that writes bases: it is *pending* until that thread is free, *snapshotting* while a new
+//! base is written, *incrementing* while the log behind that base grows, and *sealed* when its files are complete. In between the
+//! log is not rewritten: its files are the backup's.
+
+use std::path::PathBuf;
+use std::sync::{OnceLock, PoisonError};
+use std::time::Duration;
+
+use almandine_io::clock;
+use almandine_io::sync::{Condvar, Mutex, MutexGuard};
+
+/// How long a sealed one stays that could not be removed when its time was over.
+const RETRY: Duration = Duration::from_secs(60);
+
+/// How far a backup is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum BackupState {
+    /// There is none.
+    #[default]
+    Idle,
+    /// It waits for the thread that writes bases.
+    Pending,
+    /// Its base is being written.
+    Snapshotting,
+    /// Its base is there, and the log behind it grows.
+    Incrementing,
+    /// Its files are complete.
+    Sealed,
+    /// It has failed, or was given up.
+    Failed,
+}
+
+impl BackupState {
+    /// As BACKUP STATUS names it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Idle => "idle",
+            Self::Pending => "pending",
+            Self::Snapshotting => "snapshotting",
+            Self::Incrementing => "incrementing",
+            Self::Sealed => "sealed",
+            Self::Failed => "failed",
+        }
+    }
+
+    /// Whether it is under way.
+    fn is_begun(self) -> bool {
+        matches!(self, Self::Pending | Self::Snapshotting | Self::Incrementing)
+    }
+}
+
+/// The directory of backups, which sessions look at.
+pub trait BackupFiles: Send + Sync {
+    /// Why no backup can be begun in it.
+    ///
+    /// # Errors
+    /// With the reason.
+    fn check(&self) -> Result<(), String>;
+
+    /// Removes the files of a backup.
+    ///
+    /// # Errors
+    /// With the reason.
+    fn clear(&self) -> Result<(), String>;
+}
+
+/// What BACKUP STATUS and LIST tell.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct BackupFigures {
+    /// How far it is.
+    pub state: BackupState,
+    /// Why it has failed; empty if it has not.
+    pub error: String,
+    /// When it was begun, Unix seconds; 0: none was.
+    pub start_s: i64,
+    /// When it was sealed, Unix seconds; 0: it was not.
+    pub end_s: i64,
+    /// Its files that nothing changes any more.
+    pub files: Vec<PathBuf>,
+}
+
+/// See the module.
+#[derive(Default)]
+pub struct Backups {
+    /// Held while files are made, looked at or removed, as long as that takes; the state's mutex is not, and is taken behind this.
+    files_are_used: Mutex<()>,
+    state: Mutex<State>,
+    changed: Condvar,
+    files: OnceLock<Box<dyn BackupFiles>>,
+}
+
+#[derive(Default)]
+struct State {
+    figures: BackupFigures,
+    /// A client waits for its end.
+    seals: bool,
+    /// Backups that were begun: what belongs to one that was given up is known by it.
+    number: u64,
+}
+
+impl std::fmt::Debug for Backups {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Backups").field("figures", &self.figures()).finish_non_exhaustive()
+    }
+}
+
+impl Backups {
+    /// Their directory. Once, before there are clients.
+    pub fn install(&self, files: Box<dyn BackupFiles>) {
+        let _ = self.files.set(files);
+    }
+
+    /// Begins one. The thread that writes bases is to be woken then.
+    ///
+    /// # Errors
+    /// With the reason why there can be none.
+    pub fn start(&self) -> Result<(), String> {
+        let _used = self.use_files();
+        let now = self.state().figures.state;
+        if now.is_begun() || now == BackupState::Sealed {
+            let how = if now == BackupState::Sealed { "BACKUP CLEANUP" } else { "BACKUP SEAL or BACKUP ABORT" };
+            return Err(format!("a backup is {} already: {how} ends it", now.name()));
+        }
+        self.files()?.check()?;
+        let mut state = self.state();
+        state.number += 1;
+        state.figures = BackupFigures { state: BackupState::Pending, start_s: clock::unix_ms() / 1000, ..BackupFigures::default() };
+        Ok(())
+    }
+
+    /// Ends one with a complete set of files, and waits for it. Not in an epoch. `wake` wakes the thread that does it.
+    ///
+    /// # Errors
+    /// When there is none, or it has failed.
+    pub fn seal(&self, wake: impl FnOnce()) -> Result<(), String> {
+        let mut state = self.state();
+        match state.figures.state {
+            BackupState::Incrementing => {}
+            BackupState::Pending | BackupState::Snapshotting => {
+                return Err("the base of the backup is not written yet: BACKUP STATUS tells when it is".to_owned());
+            }
+            BackupState::Idle | BackupState::Sealed | BackupState::Failed => return Err("no backup is in progress".to_owned()),
+        }
+        let number = state.number;
+        state.seals = true;
+        wake();
+        while state.number == number && state.figures.state == BackupState::Incrementing {
+            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+        match state.figures.state {
+            BackupState::Sealed if state.number == number => Ok(()),
+            BackupState::Failed if state.number == number => Err(state.figures.error.clone()),
+            _ => Err("the backup was given up".to_owned()),
+        }
+    }
+
+    /// Gives one up that is not sealed. True: its base is being written, which is to be ended.
+    ///
+    /// # Errors
+    /// When there is none.
+    pub fn abort(&self) -> Result<bool, String> {
+        let _used = self.use_files();
+        let mut state = self.state();
+        if !state.figures.state.is_begun() {
+            return Err("no backup is in progress".to_owned());
+        }
+        let writes = state.figures.state == BackupState::Snapshotting;
+        self.fail_with(&mut state, "it was aborted by BACKUP ABORT");
+        drop(state);
+        self.files()?.clear()?;
+        Ok(writes)
+    }
+
+    /// Removes one that is sealed or has failed, and what an earlier process has left.
+    ///
+    /// # Errors
+    /// When one is under way, or its files cannot be removed.
+    pub fn clean(&self) -> Result<(), String> {
+        let _used = self.use_files();
+        if self.state().figures.state.is_begun() {
+            return Err("a backup is in progress: BACKUP ABORT gives it up".to_owned());
+        }
+        self.files()?.clear()?;
+        self.state().figures = BackupFigures::default();
+        Ok(())
+    }
+
+    /// Removes a sealed one after this time, in seconds; 0: never. In what time it would.
+    pub fn clean_after(&self, seconds: u64) -> Option<Duration> {
+        let figures = self.figures();
+        if seconds == 0 || figures.state != BackupState::Sealed {
+            return None;
+        }
+        let passed_s = u64::try_from(clock::unix_ms() / 1000 - figures.end_s).unwrap_or(0);
+        if passed_s < seconds {
+            return Some(Duration::from_secs(seconds - passed_s));
+        }
+        // What cannot be removed now is tried again.
+        self.clean().is_err().then_some(RETRY)
+    }
+
+    /// Whether one waits for its base. For the thread that writes bases, as all below.
+    #[must_use]
+    pub fn is_pending(&self) -> bool {
+        self.state().figures.state == BackupState::Pending
+    }
+
+    /// Whether the log may not be rewritten, because its files belong to one.
+    #[must_use]
+    pub fn holds_log(&self) -> bool {
+        self.state().figures.state == BackupState::Incrementing
+    }
+
+    /// The base that is written now is that of the pending one, if there is one. Its number.
+    #[must_use]
+    pub fn begin(&self) -> Option<u64> {
+        let mut state = self.state();
+        (state.figures.state == BackupState::Pending).then(|| {
+            state.figures.state = BackupState::Snapshotting;
+            state.number
+        })
+    }
+
+    /// The base of this one is there, in files that `pin` makes. Not if it was given up.
+    pub fn pin(&self, number: u64, pin: impl FnOnce() -> Result<Vec<PathBuf>, String>) {
+        self.go_on(number, BackupState::Snapshotting, BackupState::Incrementing, pin);
+    }
+
+    /// Whether a client asks for the end of the one that is under way; its number then.
+    #[must_use]
+    pub fn asked_to_seal(&self) -> Option<u64> {
+        let state = self.state();
+        (state.seals && state.figures.state == BackupState::Incrementing).then_some(state.number)
+    }
+
+    /// That one is complete, with the files besides that `seal` makes. Not if it was given up.
+    pub fn end(&self, number: u64, seal: impl FnOnce() -> Result<Vec<PathBuf>, String>) {
+        self.go_on(number, BackupState::Incrementing, BackupState::Sealed, seal);
+    }
+
+    /// Goes from one state to the next with the files that `make` makes.
+    fn go_on(&self, number: u64, from: BackupState, to: BackupState, make: impl FnOnce() -> Result<Vec<PathBuf>, String>) {
+        let _used = self.use_files();
+        let is_there = |state: &State| state.number == number && state.figures.state == from;
+        if !is_there(&self.state()) {
+            return;
+        }
+        let made = make();
+        let mut state = self.state();
+        debug_assert!(is_there(&state), "it is given up with the mutex of the files, or by the thread that makes them");
+        match made {
+            Ok(files) => {
+                state.seals = false;
+                let figures = &mut state.figures;
+                figures.files.extend(files);
+                figures.state = to;
+                if to == BackupState::Sealed {
+                    figures.end_s = clock::unix_ms() / 1000;
+                }
+                self.changed.notify_all();
+            }
+            Err(why) => self.fail_with(&mut state, &why),
+        }
+    }
+
+    /// The one that is under way cannot be completed.
+    pub fn fail(&self, why: &str) {
+        let mut state = self.state();
+        if state.figures.state.is_begun() {
+            self.fail_with(&mut state, why);
+        }
+    }
+
+    fn fail_with(&self, state: &mut State, why: &str) {
+        state.seals = false;
+        let figures = &mut state.figures;
+        (figures.state, figures.error) = (BackupState::Failed, why.to_owned());
+        figures.files.clear();
+        self.changed.notify_all();
+    }
+
+    /// What is told of it.
+    #[must_use]
+    pub fn figures(&self) -> BackupFigures {
+        self.state().figures.clone()
+    }
+
+    fn use_files(&self) -> MutexGuard<'_, ()> {
+        self.files_are_used.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn files(&self) -> Result<&dyn BackupFiles, String> {
+        self.files.get().map(|files| &**files).ok_or_else(|| "this server takes no backups".to_owned())
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    use super::*;
+
+    struct Folder(Arc<AtomicU64>);
+
+    impl BackupFiles for Folder {
+        fn check(&self) -> Result<(), String> {
+            Ok(())
+        }
+
+        fn clear(&self) -> Result<(), String> {
+            self.0.fetch_add(1, Ordering::Relaxed);
+            Ok(())
+        }
+    }
+
+    fn backups() -> (Arc<Backups>, Arc<AtomicU64>) {
+        let (backups, cleared) = (Arc::new(Backups::default()), Arc::default());
+        backups.install(Box::new(Folder(Arc::clone(&cleared))));
+        (backups, cleared)
+    }
+
+    #[test]
+    fn a_backup_goes_through_its_states_in_order() {
+        let (backups, cleared) = backups();
+        assert_eq!(backups.seal(|| ()), Err("no backup is in progress".to_owned()));
+        assert!(backups.abort().is_err() && backups.begin().is_none());
+        backups.start().unwrap();
+        assert!(backups.is_pending() && backups.start().is_err() && backups.seal(|| ()).is_err() && backups.clean().is_err());
+        let number = backups.begin().unwrap();
+        let state = |backups: &Backups| backups.figures().state;
+        backups.pin(number, || {
+            assert_eq!(state(&backups), BackupState::Snapshotting, "it is told while files are made");
+            Ok(vec!["base".into()])
+        });
+        assert!(backups.holds_log() && backups.asked_to_seal().is_none());
+        let other = Arc::clone(&backups);
+        let client = std::thread::spawn(move || other.seal(|| ()));
+        while backups.asked_to_seal() != Some(number) {
+            std::thread::yield_now();
+        }
+        let other = Arc::clone(&backups);
+        let mut late = None;
+        backups.end(number, || {
+            // It waits until the files are there, and comes too late.
+            late = Some(std::thread::spawn(move || other.abort()));
+            assert_eq!(state(&backups), BackupState::Incrementing);
+            Ok(vec!["segment".into()])
+        });
+        assert_eq!(client.join().unwrap(), Ok(()));
+        assert!(late.unwrap().join().unwrap().is_err() && cleared.load(Ordering::Relaxed) == 0);
+        let figures = backups.figures();
+        assert_eq!((figures.state, figures.files.len()), (BackupState::Sealed, 2));
+        assert!(figures.end_s >= figures.start_s && figures.start_s > 0);
+        assert!(backups.start().is_err() && backups.abort().is_err());
+        assert_eq!(backups.clean_after(0), None);
+        assert!(backups.clean_after(1000).is_some_and(|left| left.as_secs() > 900) && cleared.load(Ordering::Relaxed) == 0);
+        backups.clean().unwrap();
+        assert_eq!((backups.figures(), cleared.load(Ordering::Relaxed)), (BackupFigures::default(), 1));
+    }
+
+    #[test]
+    fn what_belongs_to_a_backup_that_was_given_up_changes_no_other() {
+        let (backups, _) = backups();
+        backups.start().unwrap();
+        let first = backups.begin().unwrap();
+        assert_eq!(backups.abort(), Ok(true));
+        assert_eq!(backups.figures().state, BackupState::Failed);
+        backups.start().unwrap();
+        let second = backups.begin().unwrap();
+        backups.pin(first, || panic!("it was given up"));
+        backups.pin(second, || Ok(Vec::new()));
+        backups.end(first, || panic!("it was given up"));
+        assert!(backups.holds_log());
+        backups.fail("the log has ended");
+        assert_eq!((backups.figures().state, &*backups.figures().error), (BackupState::Failed, "the log has ended"));
+    }
+}

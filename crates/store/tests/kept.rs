@@ -1,0 +1,350 @@
+//! A store that begins with what another one has left on the device: with a base of it, and what was done since the base began.
+
+#![cfg(not(loom))]
+
+use almandine_device::MemoryDevice;
+use almandine_io::storage::Buffer;
+use almandine_store::{
+    AdoptFault, Adoption, Body, ColdKey, Fetcher, KeptDevice, Kind, Missing, Need, Options, PageRow, Put, Records, Session, Slot,
+    Stage, Storage, Store, Walk,
+};
+use std::collections::{BTreeMap, HashSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+const MIB: u64 = 1 << 20;
+const BUDGET: u64 = 16 * MIB;
+const NOW_MS: i64 = 1_000_000;
+
+fn open(storage: &Storage, kept: Option<KeptDevice>) -> Store {
+    let options = Options { memory_bytes_max: 1 << 30, storage: Some(storage.clone()), kept, ..Options::default() };
+    let store = Store::open(options).expect("a store");
+    store.settings().set_budget(BUDGET);
+    store.settings().hold_expiry(true);
+    store
+}
+
+/// A thread's way to use cold keys: it blocks on the device.
+struct Client {
+    store: Arc<Store>,
+    session: Session,
+    fetcher: Fetcher,
+}
+
+impl Client {
+    fn new(store: &Arc<Store>) -> Self {
+        Self { store: Arc::clone(store), session: store.session().expect("a session"), fetcher: Fetcher::default() }
+    }
+
+    fn change<R>(&mut self, namespace: u16, key: &[u8], run: impl FnOnce(Slot<'_>) -> R) -> R {
+        while self.store.is_stalled() {
+            std::thread::sleep(Duration::from_micros(200));
+        }
+        let mut stage = Stage::default();
+        loop {
+            self.session.enter(NOW_MS);
+            self.session.staging().attach(stage);
+            let key = self.session.key(namespace, key);
+            self.session.plan().lock_all(&[key.hash], true);
+            let probed = self.session.cold().probe(key, Need::Read);
+            assert_ne!(probed, Err(Missing::Unreadable), "the device gave an error");
+            if probed.is_ok() {
+                let result = run(self.session.entry(key).expect("what was probed is at hand"));
+                self.session.plan().unlock_all();
+                self.session.staging().detach();
+                self.session.leave();
+                return result;
+            }
+            self.session.plan().unlock_all();
+            stage = self.session.staging().detach();
+            self.session.leave();
+            let cold = self.session.cold();
+            cold.stage_blocking(&mut cold.take_wanted(), &mut stage, &mut self.fetcher);
+        }
+    }
+
+    fn set(&mut self, namespace: u16, key: &[u8], value: &[u8], put: Put) {
+        self.change(namespace, key, |slot| match slot {
+            Slot::Occupied(mut entry) => entry.replace(Kind::String, value, put).expect("room"),
+            Slot::Vacant(vacant) => vacant.insert(Kind::String, value, put).expect("room"),
+        });
+    }
+
+    fn delete(&mut self, namespace: u16, key: &[u8]) {
+        self.change(namespace, key, |slot| match slot {
+            Slot::Occupied(entry) => entry.remove(),
+            Slot::Vacant(_) => {}
+        });
+    }
+
+    fn get(&mut self, namespace: u16, key: &[u8]) -> Option<(Vec<u8>, Option<i64>)> {
+        self.change(namespace, key, |slot| match slot {
+            Slot::Occupied(entry) => {
+                let value = entry.shared().map_or_else(|| entry.value().to_vec(), |shared| (*shared).as_ref().to_vec());
+                Some((value, entry.expiry_ms()))
+            }
+            Slot::Vacant(_) => None,
+        })
+    }
+}
+
+struct Dice(u64);
+
+impl Dice {
+    fn roll(&mut self, sides: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 >> 11) % sides
+    }
+}
+
+type Name = (u16, Vec<u8>);
+type Value = (Vec<u8>, Option<i64>);
+
+/// What clients do, and what came of it.
+struct Load {
+    /// None between two stores.
+    client: Option<Client>,
+    model: BTreeMap<Name, Value>,
+    dice: Dice,
+    namespaces: [u16; 2],
+    /// The last keys that were changed, and what they have now.
+    done: Vec<(Name, Option<Value>)>,
+}
+
+impl Load {
+    fn step(&mut self) {
+        let (dice, client) = (&mut self.dice, self.client.as_mut().expect("a store"));
+        // One namespace has pages of its own for most of the time.
+        let namespace = self.namespaces[usize::from(dice.roll(40) == 0)];
+        let mut key = format!("key:{}", dice.roll(30_000)).into_bytes();
+        if dice.roll(300) == 0 {
+            key.resize(5_000, b'k');
+        }
+        if dice.roll(5) == 0 {
+            client.delete(namespace, &key);
+            self.model.remove(&(namespace, key.clone()));
+            return self.done.push(((namespace, key), None));
+        }
+        let len = match dice.roll(40) {
+            0 => 20_000 + dice.roll(30_000),
+            1..=4 => dice.roll(4_000),
+            _ => dice.roll(400),
+        };
+        let first = dice.roll(256) as u8;
+        let value: Vec<u8> = (0..len).map(|at| first.wrapping_add(at as u8)).collect();
+        let expiry_ms = (dice.roll(20) == 0).then(|| NOW_MS + 1 + dice.roll(1_000_000) as i64);
+        client.set(namespace, &key, &value, Put { expiry_ms, ..Put::default() });
+        self.model.insert((namespace, key.clone()), (value.clone(), expiry_ms));
+        self.done.push(((namespace, key), Some((value, expiry_ms))));
+    }
+}
+
+/// What a base has.
+#[derive(Default)]
+struct Base {
+    pages: Vec<PageRow>,
+    cold: Vec<ColdKey>,
+    copied: Vec<(Name, Value)>,
+    index_buckets: u64,
+}
+
+fn write_base(store: &Store, load: &mut Load) -> Base {
+    let device = store.device().expect("a device");
+    let mut session = store.session().expect("a session");
+    let begun = device.begin_base(&mut session);
+    load.done.clear();
+    let mut base = Base { pages: device.pages(begun).collect(), index_buckets: begun.index_buckets, ..Base::default() };
+    let mut records = Records::default();
+    for part in 0..4 {
+        let mut walk = Walk::part_above(part, 4, begun.below);
+        let mut more = true;
+        while more {
+            records.clear();
+            more = walk.next(&mut session, &mut records).expect("a device that reads");
+            base.cold.extend_from_slice(records.cold());
+            for record in records.iter() {
+                let value = match record.value {
+                    Body::Bytes(bytes) => bytes.to_vec(),
+                    Body::Shared(value) => (**value).as_ref().to_vec(),
+                };
+                base.copied.push(((record.namespace, record.key.to_vec()), (value, record.put.expiry_ms)));
+            }
+            (0..3).for_each(|_| load.step());
+        }
+    }
+    for row in &mut base.pages {
+        row.dead_words = device.dead_words(row);
+    }
+    device.sync().expect("a device that keeps");
+    device.end_base(begun, true);
+    base
+}
+
+fn recovered(storage: &Storage, base: &Base, redo: &[(Name, Option<Value>)], namespaces: &[u16]) -> Arc<Store> {
+    let store = Arc::new(open(storage, Some(KeptDevice { index_buckets: base.index_buckets })));
+    store.take_namespaces(namespaces);
+    let device = store.device().expect("a device");
+    device.keep_for_bases();
+    assert!(base.pages.iter().all(|row| device.adopt_page(row)));
+    let mut client = Client::new(&store);
+    for group in base.cold.chunks(100) {
+        client.session.enter(0);
+        for cold in group {
+            Adoption::new(&mut client.session, namespaces).adopt(cold, &mut client.fetcher).expect("room");
+        }
+        client.session.leave();
+    }
+    Adoption::new(&mut client.session, namespaces).survey().expect("sound pages");
+    let all = base.copied.iter().map(|(name, value)| (name, Some(value)));
+    for ((namespace, key), value) in all.chain(redo.iter().map(|(name, value)| (name, value.as_ref()))) {
+        match value {
+            Some((value, expiry_ms)) => client.set(*namespace, key, value, Put { expiry_ms: *expiry_ms, ..Put::default() }),
+            None => client.delete(*namespace, key),
+        }
+    }
+    drop(client);
+    store
+}
+
+fn compare(store: &Arc<Store>, load: &Load, when: &str) {
+    let mut client = Client::new(store);
+    for ((namespace, key), value) in &load.model {
+        let found = client.get(*namespace, key);
+        assert!(found.as_ref() == Some(value), "{when}: {namespace} {}", String::from_utf8_lossy(&key[..key.len().min(20)]));
+    }
+    for namespace in load.namespaces {
+        let of: Vec<&Value> = load.model.iter().filter(|((of, _), _)| *of == namespace).map(|(_, value)| value).collect();
+        let volatile = of.iter().filter(|(_, expiry_ms)| expiry_ms.is_some()).count();
+        assert_eq!(store.figures().namespace_len(namespace), (of.len() as u64, volatile as u64), "{when}: {namespace}");
+    }
+}
+
+/// Bases one after the other, each with churn, flushes and compaction beside and behind it, and a start from each.
+fn starts_from_bases(seed: u64) {
+    let storage = Storage { pages: Arc::new(MemoryDevice::new()), values: Arc::new(MemoryDevice::new()) };
+    let mut store = Arc::new(open(&storage, None));
+    let namespaces = [0; 2].map(|_| store.allocate_namespace().expect("a namespace"));
+    store.device().expect("a device").keep_for_bases();
+    let client = Some(Client::new(&store));
+    let mut load = Load { client, model: BTreeMap::new(), dice: Dice(seed), namespaces, done: Vec::new() };
+    (0..40_000).for_each(|_| load.step());
+    for round in 0..2 {
+        let base = write_base(&store, &mut load);
+        assert!(base.cold.len() > 1_000 && base.copied.len() > 50, "{} {}", base.cold.len(), base.copied.len());
+        // Pages of the base are compacted, and others written.
+        (0..25_000).for_each(|_| load.step());
+        load.client = None;
+        let compacted = store.figures().tier().expect("a device").pages_compacted;
+        assert!(compacted > 0 || round == 0, "{round}: pages of the base are given up");
+        Arc::into_inner(store).expect("the last one");
+        store = recovered(&storage, &base, &load.done, &namespaces);
+        load.client = Some(Client::new(&store));
+        compare(&store, &load, &format!("round {round}"));
+        let named: HashSet<u64> = base.pages.iter().map(|row| row.page).collect();
+        assert_eq!(named.len(), base.pages.len());
+    }
+}
+
+#[test]
+fn a_store_begins_with_a_base_and_what_was_done_since() {
+    starts_from_bases(1);
+}
+
+/// A base that has seen records of a namespace says at its end which database has it: none of another one may have it by then.
+#[test]
+fn a_namespace_is_not_used_again_while_a_base_is_written() {
+    let storage = Storage { pages: Arc::new(MemoryDevice::new()), values: Arc::new(MemoryDevice::new()) };
+    let store = Arc::new(open(&storage, None));
+    let namespace = store.allocate_namespace().expect("a namespace");
+    let mut client = Client::new(&store);
+    (0..100u8).for_each(|number| client.set(namespace, &[number], b"value", Put::default()));
+    let device = store.device().expect("a device");
+    let base = device.begin_base(&mut store.session().expect("a session"));
+    store.drop_namespace(namespace);
+    while store.figures().work().namespaces_swept == 0 {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    assert_ne!(store.allocate_namespace().expect("a namespace"), namespace);
+    device.end_base(base, false);
+    assert_eq!(store.allocate_namespace().expect("a namespace"), namespace);
+}
+
+/// INV-RETAIN-1: without the first two steps a start misses pages that a base has named, or finds keys of another database.
+/// INV-SCAN-1: without the third a base may never be complete.
+#[cfg(feature = "mutants")]
+#[test]
+fn mutants_are_noticed() {
+    let own = std::env::current_exe().expect("the path of the test");
+    for (mutant, test) in [
+        ("RetainPages", "a_store_begins_with_a_base_and_what_was_done_since"),
+        ("HoldNamespaces", "a_namespace_is_not_used_again_while_a_base_is_written"),
+        ("StageWhole", "a_walk_gets_on_when_records_leave_memory_between_its_slices"),
+    ] {
+        let run = std::process::Command::new(&own).args(["--exact", test]).env("ALMANDINE_MUTANT", mutant).output();
+        let run = run.expect("the test starts");
+        let said = String::from_utf8_lossy(&run.stdout).into_owned();
+        assert!(!run.status.success() && said.contains("test result: FAILED. 0 passed; 1 failed"), "{mutant}: {said}");
+    }
+}
+
+/// INV-SCAN-1: records of a bucket that leave memory one after the other are read together in the end.
+#[test]
+fn a_walk_gets_on_when_records_leave_memory_between_its_slices() {
+    let storage = Storage { pages: Arc::new(MemoryDevice::new()), values: Arc::new(MemoryDevice::new()) };
+    let store = Arc::new(open(&storage, None));
+    let namespace = store.allocate_namespace().expect("a namespace");
+    let store_half = |half: usize| {
+        let mut client = Client::new(&store);
+        (half..20_000).step_by(2).for_each(|key| client.set(namespace, key.to_string().as_bytes(), b"value", Put::default()));
+        drop(client);
+        assert!(store.empty_memory(Duration::from_secs(20)));
+    };
+    let (mut session, mut records) = (store.session().expect("a session"), Records::default());
+    let mut walk = Walk::part_above(0, 1, 0);
+    store_half(0);
+    assert_eq!(walk.next(&mut session, &mut records), Ok(true));
+    assert_eq!((walk.position(), records.iter().count()), (0, 0), "half of each bucket is to be read");
+    store_half(1);
+    for _ in 0..2 {
+        assert_eq!(walk.next(&mut session, &mut records), Ok(true));
+    }
+    assert_ne!(walk.position(), 0, "both halves of a bucket are read in turns");
+}
+
+#[test]
+fn what_a_base_does_not_name_goes_back() {
+    let storage = Storage { pages: Arc::new(MemoryDevice::new()), values: Arc::new(MemoryDevice::new()) };
+    let store = Arc::new(open(&storage, None));
+    store.device().expect("a device").keep_for_bases();
+    let namespace = store.allocate_namespace().expect("a namespace");
+    let client = Some(Client::new(&store));
+    let mut load = Load { client, model: BTreeMap::new(), dice: Dice(5), namespaces: [namespace; 2], done: Vec::new() };
+    (0..40_000).for_each(|_| load.step());
+    let base = write_base(&store, &mut load);
+    (0..40_000).for_each(|_| load.step());
+    drop(load);
+    Arc::into_inner(store).expect("the last one");
+    let used = || storage.pages.used_bytes() + storage.values.used_bytes();
+    let before = used();
+    let survey = || {
+        let store = open(&storage, Some(KeptDevice { index_buckets: base.index_buckets }));
+        store.take_namespaces(&[namespace]);
+        let device = store.device().expect("a device");
+        device.keep_for_bases();
+        assert!(base.pages.iter().all(|row| device.adopt_page(row)));
+        let mut session = store.session().expect("a session");
+        Adoption::new(&mut session, &[namespace]).survey()
+    };
+    survey().expect("sound pages");
+    let blocks: u64 = base.pages.iter().map(|row| u64::from(row.extent_blocks)).sum();
+    let named = base.pages.len() as u64 * 2 * MIB + blocks * 4096;
+    assert!(used() <= named && used() < before, "{} of {before}, {named} are named", used());
+    // A page that is damaged, and one that is missing.
+    let page = base.pages[base.pages.len() / 2].page;
+    storage.pages.write(page * 2 * MIB, &Buffer::new(4096)).expect("a device that writes");
+    assert_eq!(survey(), Err(AdoptFault::Damaged { page }));
+    storage.pages.discard(page * 2 * MIB, 2 * MIB).expect("a device that discards");
+    assert!(survey().is_err());
+}
