@@ -1,4 +1,5 @@
-//! The `almandine-check` program: verifies, shows, cuts, repairs and converts the directory of an operation log.
+//! The `almandine-check` program: verifies, shows, cuts, repairs and converts the directory of an operation log, and collects what
+//! a running server says of itself.
 //!
 //! It takes the lock of the directory, so it never looks at a log that a server writes. It changes nothing without `--yes`.
 
@@ -10,6 +11,7 @@ mod repair;
 mod report;
 mod show;
 mod snapshot;
+mod support;
 mod verify;
 
 use std::path::PathBuf;
@@ -19,10 +21,10 @@ use clap::{Parser, Subcommand};
 
 use self::report::{Outcome, Report};
 
-/// Looks at the operation log of a server that does not run, mends it, and converts it.
+/// Looks at the operation log of a server that does not run, mends it, and converts it; writes a support bundle of one that runs.
 ///
-/// Exit codes: 0, the log or snapshot is whole, or was mended or converted; 1, something is missing or damaged; 2, the arguments
-/// are wrong; 3, it could not look.
+/// Exit codes: 0, the log, snapshot or bundle is whole, or was mended or converted; 1, something is missing or damaged; 2, the
+/// arguments are wrong; 3, it could not look.
 #[derive(Debug, Parser)]
 #[command(name = "almandine-check", version)]
 struct Cli {
@@ -74,6 +76,9 @@ enum Task {
         #[arg(long)]
         yes: bool,
     },
+    /// Write what a running server says of itself into one file that may be given to others: no passwords, keys, values or
+    /// arguments.
+    Support(support::Support),
 }
 
 fn main() -> ExitCode {
@@ -81,6 +86,7 @@ fn main() -> ExitCode {
     let mut report = Report::default();
     let result = match &cli.command {
         Task::Convert(task) => Ok(convert::convert(task, &mut report)),
+        Task::Support(task) => Ok(support::support(task, &mut report)),
         Task::Verify { path, search } => verify::verify(path, search.bytes(), &mut report),
         Task::Show { directory, units } => show::show(directory, *units, &mut report),
         Task::Cut { directory, at, at_time, yes } => cut::cut(directory, cut::Limit::new(*at, *at_time), *yes, &mut report),

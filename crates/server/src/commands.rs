@@ -30,6 +30,16 @@ pub(crate) fn table(renames: &[(&str, &str)]) -> Result<&'static Table, String> 
     Ok(table)
 }
 
+/// The names of all commands and subcommands as their specs state them, in lower case, as `config|get`.
+///
+/// # Panics
+/// Never: without renames every name is free.
+#[must_use]
+pub fn command_names() -> Vec<&'static str> {
+    let table = table(&[]).unwrap_or_else(|error| unreachable!("the table of commands: {error}"));
+    table.known().iter().map(|row| row.name.as_str()).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use std::collections::{BTreeMap, BTreeSet};

@@ -42,6 +42,7 @@ use std::process::ExitCode;
 
 use almandine_config::{Config, Startup};
 
+pub use commands::command_names;
 pub use convert::{Conversion, Converted, Form};
 pub use node::Node;
 
