@@ -78,6 +78,8 @@ fn failing_writes_and_reads_and_corrupt_blocks_are_told_once() {
         if faults.starts_with("write") {
             let refused = refused.unwrap_or_default();
             assert!(refused.contains("the storage device refuses writes"), "{refused}\n{}", server.log());
+            let doctor = text(&mut client, "MEMORY DOCTOR");
+            assert!(doctor.contains("* Storage: the device refuses writes"), "{doctor}");
         } else {
             let reply = (0..60).map(|batch| client.line(&format!("GET {batch}.0"))).find(|reply| matches!(reply, Value::Error(_)));
             assert!(reply.is_some(), "{faults} had no effect");

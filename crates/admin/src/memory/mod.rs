@@ -1,9 +1,12 @@
 //! MEMORY: where memory is used.
 
+mod doctor;
+
 use almandine_command_spec::{Access, Arg, Category, CommandSpec, Group, Traits};
 use almandine_handler::{AdminCall, Command, CommandError, Handler, Options, Outcome, ReadCall, help};
-use almandine_instance::DeviceState;
 use almandine_instance::metrics::Readings;
+
+use self::doctor::DOCTOR;
 
 pub(super) const COMMANDS: &[&Command] = &[&MEMORY, &DOCTOR, &HELP, &MALLOC_STATS, &PURGE, &STATS, &USAGE];
 
@@ -164,60 +167,6 @@ fn behind_databases(readings: &Readings<'_>, keys: u64) -> Vec<Field> {
         ("fragmentation", Ratio(ratio(resident, used))),
         ("fragmentation.bytes", Difference(difference(resident, used))),
     ]
-}
-
-const DOCTOR: Command = Command {
-    spec: CommandSpec { name: "MEMORY|DOCTOR", id: 440, summary: "Outputs a memory problems report.", ..SUBCOMMAND },
-    run: Handler::Admin(|call| {
-        let report = report(&Readings::take(&call.context.instance));
-        call.reply.verbatim(report.as_bytes());
-        Ok(())
-    }),
-};
-
-/// Below this use ratios say nothing.
-const NOTEWORTHY_BYTES: u64 = 5 << 20;
-
-fn report(readings: &Readings<'_>) -> String {
-    let (used, held, peak) = (readings.used_bytes(), readings.held_bytes(), readings.peak_bytes);
-    let storage = readings.instance.gauges.storage.state();
-    if used < NOTEWORTHY_BYTES && storage == DeviceState::Sound {
-        return "This instance is empty or uses very little memory: there is nothing to diagnose.".to_owned();
-    }
-    let maxmemory = readings.config.settings.memory.maxmemory;
-    let findings = [
-        (
-            storage == DeviceState::Full,
-            "Storage: the device is full, so data cannot leave memory. Free space there, allow more, or delete keys; \
-             storage_last_error in INFO storage says what was refused.",
-        ),
-        (
-            storage == DeviceState::Failing,
-            "Storage: the device refuses writes, so data cannot leave memory. The log and storage_last_error in INFO storage say \
-             why.",
-        ),
-        (
-            peak > used + used / 2,
-            "Peak: more than 1.5 times the current use was in use before. Memory of emptied log pages goes back to the system; \
-             what remains is the hash index, which shrinks in the background.",
-        ),
-        (
-            held > used + used / 4 + (64 << 20),
-            "Dead space: the log holds more than 1.25 times its live records. Compaction follows in the background; if this \
-             stays, look at storage_pages_evacuated in INFO storage and at `compaction-garbage-percent`.",
-        ),
-        (
-            readings.memory.external_bytes > used / 4,
-            "Clients: buffers of connections take more than a quarter of the memory. Look for slow readers in CLIENT LIST and at \
-             `client-output-buffer-limit`.",
-        ),
-        (
-            maxmemory != 0 && used > maxmemory && storage == DeviceState::Sound,
-            "Limit: `maxmemory` is exceeded, commands that need memory are refused.",
-        ),
-    ];
-    let found: Vec<&str> = findings.into_iter().filter(|finding| finding.0).map(|finding| finding.1).collect();
-    if found.is_empty() { "No memory problem was found.".to_owned() } else { format!("* {}", found.join("\n* ")) }
 }
 
 const PURGE: Command = Command {
