@@ -148,8 +148,8 @@ fn tables(readings: &Readings<'_>) -> Vec<Finding> {
     vec![
         finding(
             scripts.totals().0 as u64 > SCRIPTS_USUAL,
-            "Many scripts: more than 1000 scripts are cached. Do not make scripts for each call: give what differs as KEYS and ARGV. \
-             SCRIPT FLUSH frees the cache.",
+            "Many scripts: more than 1000 scripts are cached. Do not make scripts for each call: give what differs as KEYS and \
+             ARGV. SCRIPT FLUSH frees the cache.",
         ),
         finding(
             libraries > NOTEWORTHY_BYTES.max(readings.used_bytes() / 4),
