@@ -196,6 +196,23 @@ impl<M> Handle<M> {
         self.shared.endpoints_changed();
     }
 
+    /// Whether a worker has begun. It serves until [`Handle::stop`].
+    ///
+    /// # Panics
+    /// When there is no such worker.
+    #[must_use]
+    pub fn is_running(&self, worker: usize) -> bool {
+        self.shared.workers[worker].running.load(Ordering::SeqCst)
+    }
+
+    /// Has a worker that sleeps make a round, which it counts.
+    ///
+    /// # Panics
+    /// When there is no such worker.
+    pub fn wake(&self, worker: usize) {
+        self.shared.workers[worker].wake.wake();
+    }
+
     /// Makes every worker close its connections and return from [`crate::Worker::run`].
     pub fn stop(&self) {
         self.shared.stopping.store(true, Ordering::SeqCst);

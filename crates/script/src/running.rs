@@ -90,6 +90,8 @@ pub struct RunningScript {
     holding: AtomicUsize,
     /// How many have been killed.
     kills: AtomicU64,
+    /// How often one that has run for more than a moment was asked whether it may go on.
+    turns: AtomicU64,
 }
 
 #[derive(Debug, Default)]
@@ -136,6 +138,17 @@ impl RunningScript {
     #[must_use]
     pub fn holder(&self) -> Option<ProgramKind> {
         self.lock().firsts().find(|running| running.holds_all()).map(|running| running.kind)
+    }
+
+    /// A script that has run for more than a moment goes on.
+    pub fn go_on(&self) {
+        self.turns.fetch_add(1, Relaxed);
+    }
+
+    /// How often one went on: it changes while one runs that holds its worker up.
+    #[must_use]
+    pub fn turns(&self) -> u64 {
+        self.turns.load(Relaxed)
     }
 
     /// How often a script was killed, ever.

@@ -32,10 +32,12 @@ mod run;
 mod snapshots;
 mod startup;
 mod storage;
+mod supervisor;
 mod title;
 mod tls;
 mod unserved;
 mod users;
+mod watchdog;
 mod workers;
 
 use std::process::ExitCode;

@@ -233,6 +233,11 @@ impl Node {
         &self.instance
     }
 
+    /// What reaches its workers.
+    pub(crate) fn handle(&self) -> &Handle<Message> {
+        &self.handle
+    }
+
     /// Its commands.
     #[must_use]
     pub fn commands(&self) -> &'static Table {

@@ -1,12 +1,10 @@
-//! The process: working directory, background, pid file, supervisor.
+//! The process: working directory, background, pid file.
 
 use std::io;
-use std::os::unix::net::UnixDatagram;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-use almandine_config::choices::Supervised;
 use almandine_config::{SetError, Settings};
 use almandine_io::files;
 
@@ -85,18 +83,5 @@ impl Drop for PidFile {
         tracing::info!("Removing the pid file.");
         // The process ends; there is nothing to do about a file that is gone already.
         let _ = files::remove(&self.0);
-    }
-}
-
-/// Tells systemd that the server is ready, where systemd waits for it.
-pub(crate) fn notify_ready(settings: &Settings) {
-    if !matches!(settings.process.supervised, Supervised::Systemd | Supervised::Auto) {
-        return;
-    }
-    let Some(path) = std::env::var_os("NOTIFY_SOCKET") else { return };
-    #[expect(clippy::disallowed_methods, reason = "one datagram at the start, to the supervisor")]
-    let sent = UnixDatagram::unbound().and_then(|socket| socket.send_to(b"STATUS=Ready to accept connections\nREADY=1\n", path));
-    if let Err(error) = sent {
-        tracing::warn!("systemd was not told that the server is ready: {error}");
     }
 }

@@ -12,7 +12,7 @@ use almandine_io::signal::{Signal, Signals};
 use almandine_recovery::save;
 
 use crate::process::{OwnProcess, PidFile};
-use crate::{Node, cores, crash, log, oom_score, open_files, process, startup, title};
+use crate::{Node, cores, crash, log, oom_score, open_files, process, startup, supervisor, title};
 
 /// Runs the server until it is asked to end. `program` and `args` are the command line.
 pub(crate) fn run(config: Config, program: &str, args: &[String]) -> ExitCode {
@@ -59,7 +59,7 @@ fn serve(config: Config) -> io::Result<()> {
     watch_signals(signals, node.instance())?;
     let pid_file = PidFile::write(settings);
     node.begin()?;
-    process::notify_ready(settings);
+    supervisor::begin(settings, &node);
     node.wait();
     // The thread of the signals holds the instance: the memory of the data goes with the process, which is faster.
     let outcome = node.stop();

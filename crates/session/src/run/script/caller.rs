@@ -302,6 +302,9 @@ impl Commands for Caller<'_> {
             return if ends { Verdict::End } else { Verdict::GoOn };
         }
         let (is_over, is_long) = (self.run.slice.is_over(now_ns), self.is_long(now_ns));
+        if is_over || is_long {
+            self.runner.context.instance.scripts.running.go_on();
+        }
         let is_told = self.runner.context.settings().process.busy_reply_scope == BusyScope::Node;
         if !(is_long && is_told) && (is_over || is_long) && self.may_rest() {
             return if is_over { Verdict::Suspend } else { Verdict::GoOn };
