@@ -17,7 +17,7 @@ mod verify;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 
 use self::report::{Outcome, Report};
 
@@ -79,12 +79,22 @@ enum Task {
     /// Write what a running server says of itself into one file that may be given to others: no passwords, keys, values or
     /// arguments.
     Support(support::Support),
+    /// Print the manual page or the completions of a shell.
+    #[command(hide = true)]
+    PrintReference(almandine_manual::PrintReference),
 }
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
+    if let Task::PrintReference(task) = &cli.command {
+        return task.run(Cli::command()).unwrap_or_else(|error| {
+            eprintln!("{error}");
+            ExitCode::from(Outcome::CouldNotLook as u8)
+        });
+    }
     let mut report = Report::default();
     let result = match &cli.command {
+        Task::PrintReference(_) => Ok(Outcome::Whole),
         Task::Convert(task) => Ok(convert::convert(task, &mut report)),
         Task::Support(task) => Ok(support::support(task, &mut report)),
         Task::Verify { path, search } => verify::verify(path, search.bytes(), &mut report),
@@ -97,4 +107,14 @@ fn main() -> ExitCode {
         return ExitCode::from(Outcome::CouldNotLook as u8);
     }
     ExitCode::from(outcome as u8)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_do_not_collide() {
+        Cli::command().debug_assert();
+    }
 }

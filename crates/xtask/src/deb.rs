@@ -47,7 +47,8 @@ const PRINTED: [(&str, &str); 4] = [
 ];
 
 /// The programs, and how they are asked for what they print.
-const PROGRAMS: [(&str, &str); 2] = [("almandine-server", "--print-reference"), ("almandine-bench", "print-reference")];
+const PROGRAMS: [(&str, &str); 3] =
+    [("almandine-server", "--print-reference"), ("almandine-bench", "print-reference"), ("almandine-check", "print-reference")];
 const SCRIPTS: [&str; 3] = ["postinst", "prerm", "postrm"];
 
 /// Builds the programs in `profile`, and the package of them.

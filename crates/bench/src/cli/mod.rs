@@ -1,13 +1,12 @@
 //! The command line: subcommands and the options they share.
 
-mod manual;
 mod offline;
 pub mod options;
 mod sweep;
 
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::plot::Plot;
 
@@ -38,7 +37,7 @@ enum Command {
     List,
     /// Print the manual page or the completions of a shell.
     #[command(hide = true)]
-    PrintReference(manual::PrintReference),
+    PrintReference(almandine_manual::PrintReference),
 }
 
 impl Cli {
@@ -49,7 +48,7 @@ impl Cli {
             Command::Online(command) => command.run(),
             Command::Load(command) => command.run(),
             Command::Sweep(command) => command.run(),
-            Command::PrintReference(command) => command.run(),
+            Command::PrintReference(command) => command.run(Self::command()),
             Command::Plot(command) => command.run(),
             Command::List => {
                 offline::list();
@@ -61,8 +60,6 @@ impl Cli {
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory;
-
     use super::*;
 
     #[test]

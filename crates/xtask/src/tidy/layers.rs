@@ -33,6 +33,7 @@ const LAYERS: &[(&str, u8, u8)] = &[
     ("almandine-server", 5, 1),
     ("almandine-testkit", TOOLS, 0),
     ("almandine-sim", TOOLS, 1),
+    ("almandine-manual", TOOLS, 0),
     ("almandine-bench", TOOLS, 1),
     ("almandine-check", TOOLS, 1),
     ("almandine-lab", TOOLS, 2),
