@@ -4,11 +4,15 @@
 
 use std::fmt;
 use std::io::{self, BufRead, BufReader, Read, Write};
-use std::net::{TcpStream, ToSocketAddrs};
 use std::os::fd::OwnedFd;
-use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
-use std::time::Duration;
+
+use almandine_tls::Connector;
+
+use crate::link::Link;
+
+/// The first bytes of an alert of TLS: the server expects TLS and did not get it.
+const ALERT: [u8; 2] = [0x15, 0x03];
 
 /// Where a server listens.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -63,12 +67,14 @@ pub struct Target {
     pub database: u32,
     /// Protocol version of load connections: 2 or 3.
     pub protocol: u8,
+    /// How TLS is spoken, if it is.
+    pub tls: Option<Connector>,
 }
 
 impl Target {
-    /// The server at `address`, without a password.
+    /// The server at `address`, without a password and without TLS.
     pub fn new(address: Address) -> Self {
-        Self { address, user: None, password: None, database: 0, protocol: 2 }
+        Self { address, user: None, password: None, database: 0, protocol: 2, tls: None }
     }
 
     fn preamble(&self) -> Vec<Vec<&str>> {
@@ -83,9 +89,10 @@ impl Target {
 
     /// Opens a blocking connection.
     pub fn control(&self) -> Result<Control, String> {
-        let stream = Stream::connect(&self.address)
-            .map_err(|e| format!("cannot connect to {}: {e}; is the server running there?", self.address))?;
-        let mut control = Control { stream: BufReader::with_capacity(64 << 10, stream), address: self.address.clone() };
+        let link =
+            Link::open(&self.address, self.tls.as_ref()).map_err(|error| format!("cannot connect to {}: {error}", self.address))?;
+        let mut control =
+            Control { stream: BufReader::with_capacity(64 << 10, link), address: self.address.clone(), answered: false };
         for command in self.preamble() {
             control.ask(&command)?;
         }
@@ -95,14 +102,19 @@ impl Target {
         Ok(control)
     }
 
-    /// Opens a connection for load and returns its descriptor, still blocking.
-    pub fn connect(&self) -> Result<OwnedFd, String> {
+    /// Opens a connection for load, still blocking.
+    pub fn link(&self) -> Result<Link, String> {
         let mut control = self.control()?;
         if self.protocol == 3 {
             control.send(&["HELLO", "3"]).map_err(|e| control.broken(&e))?;
             control.skip_hello()?;
         }
-        Ok(control.into_socket())
+        Ok(control.into_link())
+    }
+
+    /// The descriptor of such a connection; only without TLS.
+    pub fn connect(&self) -> Result<OwnedFd, String> {
+        self.link()?.into_socket()
     }
 }
 
@@ -121,73 +133,23 @@ pub enum Reply {
     Array(Vec<Reply>),
 }
 
-enum Stream {
-    Tcp(TcpStream),
-    Unix(UnixStream),
-}
-
-impl Stream {
-    fn connect(address: &Address) -> io::Result<Self> {
-        let limit = Some(Duration::from_secs(60));
-        match address {
-            Address::Tcp(host, port) => {
-                let mut last = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
-                for address in (host.as_str(), *port).to_socket_addrs()? {
-                    match TcpStream::connect_timeout(&address, Duration::from_secs(5)) {
-                        Ok(stream) => {
-                            stream.set_nodelay(true)?;
-                            stream.set_read_timeout(limit)?;
-                            return Ok(Self::Tcp(stream));
-                        }
-                        Err(error) => last = error,
-                    }
-                }
-                Err(last)
-            }
-            Address::Unix(path) => {
-                let stream = UnixStream::connect(path)?;
-                stream.set_read_timeout(limit)?;
-                Ok(Self::Unix(stream))
-            }
-        }
-    }
-}
-
-impl Read for Stream {
-    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
-        match self {
-            Self::Tcp(stream) => stream.read(buf),
-            Self::Unix(stream) => stream.read(buf),
-        }
-    }
-}
-
-impl Write for Stream {
-    fn write(&mut self, buf: &[u8]) -> io::Result<usize> {
-        match self {
-            Self::Tcp(stream) => stream.write(buf),
-            Self::Unix(stream) => stream.write(buf),
-        }
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
 /// A blocking connection.
 pub struct Control {
-    stream: BufReader<Stream>,
+    stream: BufReader<Link>,
     address: Address,
+    /// Anything has come.
+    answered: bool,
 }
 
 impl Control {
-    /// The descriptor alone, still blocking. What has been received and not read is lost: there must be nothing.
-    pub fn into_socket(self) -> OwnedFd {
-        match self.stream.into_inner() {
-            Stream::Tcp(stream) => stream.into(),
-            Stream::Unix(stream) => stream.into(),
-        }
+    /// The connection alone, still blocking. What has been received and not read is lost: there must be nothing.
+    pub fn into_link(self) -> Link {
+        self.stream.into_inner()
+    }
+
+    /// The connection.
+    pub fn link(&self) -> &Link {
+        self.stream.get_ref()
     }
 
     /// Sends a command and returns its reply, errors as `Err`.
@@ -234,14 +196,20 @@ impl Control {
     }
 
     fn broken(&self, error: &io::Error) -> String {
-        format!("the connection to {} broke: {error}", self.address)
+        let is_refused = !self.answered && !self.link().has_tls();
+        let hint = if is_refused { "; if the server speaks TLS on this port, give --tls" } else { "" };
+        format!("the connection to {} broke: {error}{hint}", self.address)
     }
 
     fn line(&mut self) -> io::Result<String> {
+        if !self.answered && self.stream.fill_buf()?.starts_with(&ALERT) {
+            return Err(io::Error::new(io::ErrorKind::InvalidData, "it answers with an alert of TLS"));
+        }
         let mut line = String::new();
         if self.stream.read_line(&mut line)? == 0 {
             return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the server closed it"));
         }
+        self.answered = true;
         line.truncate(line.trim_end_matches(['\r', '\n']).len());
         Ok(line)
     }

@@ -7,7 +7,8 @@ use clap::{Parser, Subcommand};
 use almandine_bench::plot::Plot;
 
 use crate::{
-    canned, churn, cold, compare, expire, floor, folder, grid, handover, hits, latency, launch, logs, memory, pubsub, scripts, soak,
+    canned, churn, cold, compare, connections, expire, floor, folder, grid, handover, hits, latency, launch, logs, memory, pubsub,
+    scripts, soak,
 };
 
 /// Compares servers that speak RESP: starts them alike and loads them in turn.
@@ -26,6 +27,8 @@ enum Command {
     Compare(compare::Compare),
     /// Compare workloads of every data type within a given time, and write Markdown tables.
     Grid(grid::Grid),
+    /// Measure what connecting costs, with full and resumed handshakes of TLS, and the memory of idle connections.
+    Connections(connections::Connections),
     /// Measure resident bytes per object for several shapes.
     Memory(memory::Memory),
     /// Measure the latency tail at a share of saturation, also while the keys double.
@@ -71,6 +74,7 @@ impl Cli {
         match self.command {
             Command::Compare(command) => command.run(),
             Command::Grid(command) => command.run(),
+            Command::Connections(command) => command.run(),
             Command::Memory(command) => command.run(),
             Command::Latency(command) => command.run(),
             Command::Logs(command) => command.run(),

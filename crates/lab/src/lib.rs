@@ -12,6 +12,7 @@ pub mod churn;
 pub mod cli;
 pub mod cold;
 pub mod compare;
+pub mod connections;
 pub mod cost;
 pub mod expire;
 pub mod floor;

@@ -15,6 +15,8 @@ use almandine_bench::control::{Address, Target};
 use almandine_bench::system::affinity::{self, parse_cores};
 use almandine_bench::system::process;
 use almandine_testkit::server::free_port;
+use almandine_testkit::tls;
+use almandine_tls::{ClientOptions, Connector};
 
 /// Our name in reports.
 pub const OURS: &str = "almandine";
@@ -62,6 +64,9 @@ pub struct LabOptions {
     /// First port of the servers that are started here; each takes the next one. Otherwise the system gives free ones.
     #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
     pub first_port: Option<u16>,
+    /// Servers and load speak TLS, with the certificates of our tests.
+    #[arg(long)]
+    pub tls: bool,
     /// The server that ratios refer to; default: the first that is not ours.
     #[arg(long, value_name = "NAME")]
     pub baseline: Option<String>,
@@ -73,6 +78,7 @@ pub struct Candidate {
     /// Name in reports.
     pub name: String,
     origin: Origin,
+    tls: Option<Connector>,
 }
 
 #[derive(Debug, Clone)]
@@ -104,12 +110,13 @@ const PEERS: &[(&str, Family, &[&str])] = &[
 impl LabOptions {
     /// Every server that is here and wanted, ours first.
     pub fn candidates(&self) -> Result<Vec<Candidate>, String> {
-        let mut found = Vec::new();
+        let (mut found, tls) = (Vec::new(), self.connector()?);
         let programs = self.programs()?;
         self.check_names(&programs)?;
         let binary = |name: &str, path: PathBuf, family, cores, extra| Candidate {
             name: name.into(),
             origin: Origin::Binary { path, family, cores, extra, port: None },
+            tls: tls.clone(),
         };
         let cores = self.server_cores()?;
         let ours = self.our_binary();
@@ -134,7 +141,7 @@ impl LabOptions {
         }
         for spec in &self.peers {
             let (name, address) = spec.split_once('=').ok_or_else(|| format!("{spec:?}: write NAME=HOST:PORT"))?;
-            found.push(Candidate { name: name.into(), origin: Origin::Running(Address::parse(address)?) });
+            found.push(Candidate { name: name.into(), origin: Origin::Running(Address::parse(address)?), tls: tls.clone() });
         }
         if let Some(first) = self.first_port {
             give_ports(&mut found, first)?;
@@ -146,6 +153,12 @@ impl LabOptions {
             }
             false => Ok(found),
         }
+    }
+
+    /// What speaks TLS to them, if they do.
+    fn connector(&self) -> Result<Option<Connector>, String> {
+        let options = ClientOptions { ca_file: tls::file("ca.crt").into(), ..ClientOptions::default() };
+        self.tls.then(|| Connector::new(&options)).transpose().map_err(|fault| fault.to_string())
     }
 
     /// The peers' programs: those in PATH, unless one of the same name is given, and those that are given.
@@ -335,12 +348,12 @@ impl Candidate {
     /// The same with more arguments, which a server that runs already does not get.
     pub fn start_with(&self, threads: Option<usize>, more: &[String]) -> Result<Subject, String> {
         let (target, child) = match &self.origin {
-            Origin::Running(address) => (Target::new(address.clone()), None),
+            Origin::Running(address) => (self.target(address.clone()), None),
             Origin::Binary { path, family, cores, extra, port } => {
                 let port = port.unwrap_or_else(free_port);
                 let threads = threads.unwrap_or(cores.len()).max(1);
                 let (address, owned) = self.spawn(path, (*family, port), cores, threads, &[extra, more].concat())?;
-                (Target::new(address), Some(owned))
+                (self.target(address), Some(owned))
             }
         };
         let mut subject =
@@ -358,6 +371,10 @@ impl Candidate {
         Ok(subject)
     }
 
+    fn target(&self, address: Address) -> Target {
+        Target { tls: self.tls.clone(), ..Target::new(address) }
+    }
+
     fn spawn(
         &self,
         path: &Path,
@@ -366,6 +383,9 @@ impl Candidate {
         threads: usize,
         extra: &[String],
     ) -> Result<(Address, Owned), String> {
+        if self.tls.is_some() && !matches!(family, Family::Almandine | Family::Redis) {
+            return Err(format!("{} is not known to speak TLS by Redis' parameters: leave it out with --only", self.name));
+        }
         let folder = Folder::new(None)?;
         let log = File::create(folder.path().join("log")).map_err(|e| e.to_string())?;
         let errors = log.try_clone().map_err(|e| e.to_string())?;
@@ -375,6 +395,7 @@ impl Candidate {
             .args(["launch", &format!("--cores={cores}"), "--"])
             .arg(path)
             .args(family.arguments(port, threads, &folder.path().to_string_lossy()))
+            .args(self.tls.iter().flat_map(|_| tls_arguments(port)))
             .args(extra)
             .current_dir(folder.path())
             .stdin(Stdio::null())
@@ -406,6 +427,14 @@ impl Family {
         }
         arguments
     }
+}
+
+/// Has a server speak TLS on the port that it was given, and nothing else.
+fn tls_arguments(port: u16) -> Vec<String> {
+    let words = format!("--port 0 --tls-port {port} --tls-auth-clients no");
+    let files = [("--tls-cert-file", "server.crt"), ("--tls-key-file", "server.key"), ("--tls-ca-cert-file", "ca.crt")];
+    let files = files.into_iter().flat_map(|(flag, name)| [flag.to_owned(), tls::file(name)]);
+    words.split(' ').map(str::to_owned).chain(files).collect()
 }
 
 /// Gives each server that is started here a port of its own, from `first` on.
@@ -516,8 +545,9 @@ mod tests {
         let binary = |name: &str| Candidate {
             name: name.into(),
             origin: Origin::Binary { path: "a".into(), family: Family::Redis, cores: Vec::new(), extra: Vec::new(), port: None },
+            tls: None,
         };
-        let running = Candidate { name: "b".into(), origin: Origin::Running(Address::Tcp("c".into(), 1)) };
+        let running = Candidate { name: "b".into(), origin: Origin::Running(Address::Tcp("c".into(), 1)), tls: None };
         let mut candidates = [binary("a"), running, binary("d")];
         give_ports(&mut candidates, 65_534).unwrap();
         let ports: Vec<Option<u16>> = candidates

@@ -3,17 +3,15 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use almandine_io::clock;
 use almandine_io::files as io_files;
 use almandine_net::{Peer, Transport, TransportFactory};
 use arc_swap::ArcSwapOption;
 use rustls::crypto::{CryptoProvider, aws_lc_rs};
-use rustls::pki_types::UnixTime;
 use rustls::server::{NoServerSessionStorage, ServerConfig, UnbufferedServerConnection, WebPkiClientVerifier};
-use rustls::time_provider::TimeProvider;
 use rustls::{Error, InconsistentKeys};
 
 use crate::options::{Clients, NameField, TlsFault, TlsOptions};
+use crate::time::WallClock;
 use crate::transport::ServerTransport;
 use crate::{ciphers, files, key, sessions};
 
@@ -70,7 +68,7 @@ pub fn fingerprint(options: &TlsOptions) -> u64 {
     };
     [&options.cert_file, &options.key_file, &options.ca_file].into_iter().for_each(|path| add(path));
     if !options.ca_directory.as_os_str().is_empty() {
-        files::listed(&options.ca_directory).unwrap_or_default().iter().for_each(|path| add(path));
+        files::listed(("tls-ca-cert-dir", &options.ca_directory)).unwrap_or_default().iter().for_each(|path| add(path));
     }
     hasher.finish()
 }
@@ -120,7 +118,7 @@ fn verifier(
     if options.clients == Clients::Unasked {
         return Ok(None);
     }
-    let roots = files::authorities(&options.ca_file, &options.ca_directory)?;
+    let roots = files::authorities(("tls-ca-cert-file", &options.ca_file), ("tls-ca-cert-dir", &options.ca_directory))?;
     if roots.is_empty() {
         let text = "TLS needs the authority of clients' certificates: set it or tls-ca-cert-dir, or set tls-auth-clients to no";
         return Err(TlsFault::new("tls-ca-cert-file", text));
@@ -141,16 +139,5 @@ fn fault_of(error: &Error, options: &TlsOptions) -> TlsFault {
             format!("{certificate} cannot be used: {error}. It must be an X.509 certificate of version 3"),
         ),
         _ => TlsFault::new("tls-key-file", format!("{key} cannot be used: {error}. It must be an RSA, ECDSA or Ed25519 key")),
-    }
-}
-
-/// The time by which certificates are valid.
-#[derive(Debug)]
-struct WallClock;
-
-impl TimeProvider for WallClock {
-    fn current_time(&self) -> Option<UnixTime> {
-        let now_ms = u64::try_from(clock::unix_ms()).ok()?;
-        Some(UnixTime::since_unix_epoch(std::time::Duration::from_millis(now_ms)))
     }
 }

@@ -9,6 +9,9 @@ use rustls::pki_types::pem::PemObject;
 
 use crate::options::TlsFault;
 
+/// A parameter, and the path that it names.
+pub(crate) type Named<'p> = (&'static str, &'p Path);
+
 /// The bytes of the file that a parameter names.
 pub(crate) fn read(parameter: &'static str, path: &Path) -> Result<Vec<u8>, TlsFault> {
     files::read(path).map_err(|error| TlsFault::new(parameter, format!("cannot read {}: {error}", path.display())))
@@ -27,33 +30,35 @@ pub(crate) fn certificates(parameter: &'static str, path: &Path) -> Result<Vec<C
 }
 
 /// The authorities of a file and of the files of a directory.
-pub(crate) fn authorities(file: &Path, directory: &Path) -> Result<RootCertStore, TlsFault> {
+pub(crate) fn authorities(file: Named<'_>, directory: Named<'_>) -> Result<RootCertStore, TlsFault> {
     let mut roots = RootCertStore::empty();
-    if !file.as_os_str().is_empty() {
-        for certificate in certificates("tls-ca-cert-file", file)? {
-            let text = |error| format!("{} has a certificate that cannot be an authority's: {error}", file.display());
-            roots.add(certificate).map_err(|error| TlsFault::new("tls-ca-cert-file", text(error)))?;
+    let (parameter, path) = file;
+    if !path.as_os_str().is_empty() {
+        for certificate in certificates(parameter, path)? {
+            let text = |error| format!("{} has a certificate that cannot be an authority's: {error}", path.display());
+            roots.add(certificate).map_err(|error| TlsFault::new(parameter, text(error)))?;
         }
     }
-    if !directory.as_os_str().is_empty() {
+    let (parameter, path) = directory;
+    if !path.as_os_str().is_empty() {
         for path in listed(directory)? {
             // Other files lie there, too, as links by hash values do: what is no certificate is passed over.
-            if let Ok(found) = certificates("tls-ca-cert-dir", &path) {
+            if let Ok(found) = certificates(parameter, &path) {
                 found.into_iter().for_each(|certificate| drop(roots.add(certificate)));
             }
         }
         if roots.is_empty() {
-            let text = format!("no file in {} has a certificate of an authority (PEM)", directory.display());
-            return Err(TlsFault::new("tls-ca-cert-dir", text));
+            let text = format!("no file in {} has a certificate of an authority (PEM)", path.display());
+            return Err(TlsFault::new(parameter, text));
         }
     }
     Ok(roots)
 }
 
 /// The files of a directory.
-pub(crate) fn listed(directory: &Path) -> Result<Vec<PathBuf>, TlsFault> {
+pub(crate) fn listed((parameter, directory): Named<'_>) -> Result<Vec<PathBuf>, TlsFault> {
     let mut names = files::names(directory)
-        .map_err(|error| TlsFault::new("tls-ca-cert-dir", format!("cannot read {}: {error}", directory.display())))?;
+        .map_err(|error| TlsFault::new(parameter, format!("cannot read {}: {error}", directory.display())))?;
     names.sort();
     Ok(names.into_iter().map(|name| directory.join(name)).collect())
 }

@@ -1,229 +1,70 @@
-//! One connection's TLS, by rustls' interface without buffers.
-//!
-//! Records are decrypted where they were received. What is left over of one is kept until the rest of it comes; then only that
-//! rest is copied, and what follows is decrypted where it is again.
+//! The server's end of one connection.
 
 use almandine_io::socket::Address;
 use almandine_net::transport::Broken;
 use almandine_net::{Stage, Transport};
-use rustls::Error;
-use rustls::server::{ServerConnectionData, UnbufferedServerConnection};
-use rustls::unbuffered::{
-    ConnectionState, EncodeError, EncodeTlsData, EncryptError, InsufficientSizeError, UnbufferedStatus, WriteTraffic,
-};
+use rustls::server::UnbufferedServerConnection;
 
 use crate::certificate;
 use crate::options::NameField;
+use crate::records::Records;
 
-/// A record's header: its type, two bytes of version, the length of what follows.
-const HEADER_BYTES: usize = 5;
-/// Most bytes that are kept: a message of a handshake, which rustls bounds by 64 KiB, and a record.
-const KEPT_BYTES_MAX: usize = 96 * 1024;
-/// What a record takes beside its content, at most.
-const RECORD_EXTRA_BYTES: usize = 64;
-/// The content of a record, at most.
-const RECORD_BYTES: usize = 16 * 1024;
 /// Memory of rustls and of the keys for a connection, as the test `an_idle_connection_is_small` measures it, rounded up.
 const CONNECTION_BYTES: usize = 8 * 1024;
 
 pub(crate) struct ServerTransport {
-    connection: UnbufferedServerConnection,
+    records: Records<UnbufferedServerConnection>,
     name: NameField,
-    stage: Stage,
     /// Where the peer is, for the log; until the handshake is over.
     peer: Option<Box<str>>,
-    /// The beginning of what is not complete.
-    kept: Vec<u8>,
-    /// Nothing more comes from it.
-    failed: bool,
 }
 
 impl ServerTransport {
     pub(crate) fn new(connection: UnbufferedServerConnection, name: NameField, peer: &Address) -> Self {
-        Self { connection, name, stage: Stage::Handshake, peer: Some(peer.to_string().into()), kept: Vec::new(), failed: false }
-    }
-
-    /// Processes what is complete of `wire`. Returns how many bytes that is. rustls must be given what is left of them again, with
-    /// whatever comes behind: it remembers places of messages in there, and panics where they are missing.
-    fn process(&mut self, wire: &mut [u8], plain: &mut Vec<u8>, reply: &mut Vec<u8>) -> Result<usize, Error> {
-        let mut done = 0;
-        loop {
-            let UnbufferedStatus { discard, state, .. } = self.connection.process_tls_records(&mut wire[done..]);
-            done += discard;
-            match state {
-                Ok(ConnectionState::ReadTraffic(mut records)) => {
-                    while let Some(record) = records.next_record() {
-                        let record = record?;
-                        plain.extend_from_slice(record.payload);
-                        done += record.discard;
-                    }
-                }
-                Ok(ConnectionState::EncodeTlsData(message)) => put(message, reply)?,
-                Ok(ConnectionState::TransmitTlsData(message)) => message.done(),
-                Ok(ConnectionState::WriteTraffic(_)) => {
-                    if self.stage == Stage::Handshake {
-                        (self.stage, self.peer) = (Stage::Open, None);
-                    }
-                    return Ok(done);
-                }
-                Ok(ConnectionState::BlockedHandshake) => return Ok(done),
-                Ok(ConnectionState::PeerClosed) => self.stage = Stage::Ended,
-                Ok(ConnectionState::Closed) => return Ok(wire.len()),
-                Ok(_) => return Err(Error::General("data before the handshake".to_owned())),
-                Err(error) => {
-                    // What rustls says to the peer about it comes first of all.
-                    let UnbufferedStatus { state, .. } = self.connection.process_tls_records(&mut wire[done..]);
-                    if let Ok(ConnectionState::EncodeTlsData(alert)) = state {
-                        put(alert, reply)?;
-                    }
-                    return Err(error);
-                }
-            }
-        }
-    }
-
-    /// Bytes that are missing of the record that the kept bytes begin; none when that is unknown.
-    fn missing(&self) -> Option<usize> {
-        let header = self.kept.first_chunk::<HEADER_BYTES>();
-        let end = header.map_or(HEADER_BYTES, |header| HEADER_BYTES + usize::from(u16::from_be_bytes([header[3], header[4]])));
-        end.checked_sub(self.kept.len()).filter(|missing| *missing > 0 && self.stage != Stage::Handshake)
-    }
-
-    /// Appends what `write` puts into `room` bytes, or more where it needs them.
-    fn write(
-        &mut self,
-        wire: &mut Vec<u8>,
-        room: usize,
-        mut write: impl FnMut(&mut WriteTraffic<'_, ServerConnectionData>, &mut [u8]) -> Result<usize, EncryptError>,
-    ) -> Result<(), Broken> {
-        while !self.failed {
-            let UnbufferedStatus { discard, state, .. } = self.connection.process_tls_records(&mut self.kept);
-            match state.map_err(|_| Broken)? {
-                ConnectionState::WriteTraffic(mut traffic) => {
-                    return append(wire, room, |room| match write(&mut traffic, room) {
-                        Err(EncryptError::InsufficientSize(error)) => Err(Some(error)),
-                        encrypted => encrypted.map_err(|_| None),
-                    });
-                }
-                ConnectionState::EncodeTlsData(message) => put(message, wire).map_err(|_| Broken)?,
-                ConnectionState::TransmitTlsData(message) => message.done(),
-                ConnectionState::PeerClosed => self.stage = Stage::Ended,
-                _ => break,
-            }
-            self.kept.drain(..discard);
-        }
-        Err(Broken)
-    }
-
-    fn decode_all(&mut self, wire: &mut [u8], plain: &mut Vec<u8>, reply: &mut Vec<u8>) -> Result<(), Error> {
-        let mut position = 0;
-        while !self.kept.is_empty() {
-            let rest = &wire[position..];
-            let copied = self.missing().unwrap_or(rest.len()).min(rest.len());
-            self.kept.extend_from_slice(&rest[..copied]);
-            position += copied;
-            if self.missing().is_some() {
-                if position < wire.len() {
-                    // The header is there now.
-                    continue;
-                }
-                return Ok(());
-            }
-            let mut kept = std::mem::take(&mut self.kept);
-            let done = self.process(&mut kept, plain, reply)?;
-            kept.drain(..done);
-            self.kept = kept;
-            if position == wire.len() {
-                if self.kept.is_empty() {
-                    self.kept = Vec::new();
-                }
-                return Ok(());
-            }
-        }
-        let done = self.process(&mut wire[position..], plain, reply)?;
-        self.kept = wire[position + done..].to_vec();
-        Ok(())
+        Self { records: Records::new(connection), name, peer: Some(peer.to_string().into()) }
     }
 }
 
 impl Transport for ServerTransport {
     fn decode(&mut self, wire: &mut [u8], plain: &mut Vec<u8>, reply: &mut Vec<u8>) -> Result<(), Broken> {
-        if self.failed {
-            return Err(Broken);
+        let outcome = self.records.decode(wire, plain, reply);
+        if self.records.stage() != Stage::Handshake {
+            self.peer = None;
         }
-        let outcome = self.decode_all(wire, plain, reply);
-        if outcome.is_ok() && self.kept.len() <= KEPT_BYTES_MAX {
-            return Ok(());
-        }
-        let error = outcome.err().map_or_else(|| "too much of it is incomplete".to_owned(), |error| error.to_string());
-        match self.peer.take() {
-            Some(peer) => tracing::debug!("TLS handshake with {peer} failed: {error}"),
-            None => tracing::debug!("A TLS connection ends: {error}"),
-        }
-        self.failed = true;
-        Err(Broken)
+        outcome.map_err(|error| {
+            let told = error.map(|error| error.to_string());
+            match (told, self.peer.take()) {
+                (Some(error), Some(peer)) => tracing::debug!("TLS handshake with {peer} failed: {error}"),
+                (Some(error), None) => tracing::debug!("A TLS connection ends: {error}"),
+                (None, _) => {}
+            }
+            Broken
+        })
     }
 
     fn keep(&mut self, wire: &[u8]) -> bool {
-        let fits = self.kept.len() + wire.len() <= KEPT_BYTES_MAX;
-        self.kept.extend_from_slice(if fits { wire } else { &[] });
-        fits
+        self.records.keep(wire)
     }
 
     fn encode(&mut self, plain: &[u8], wire: &mut Vec<u8>) -> Result<(), Broken> {
-        let room = plain.len() + (plain.len() / RECORD_BYTES + 1) * RECORD_EXTRA_BYTES;
-        self.write(wire, room, |traffic, room| traffic.encrypt(plain, room))
+        self.records.encode(plain, wire)
     }
 
     fn end(&mut self, wire: &mut Vec<u8>) {
-        if self.stage != Stage::Handshake {
-            let _ = self.write(wire, RECORD_EXTRA_BYTES, |traffic, room| traffic.queue_close_notify(room));
-        }
+        self.records.end(wire);
     }
 
     fn stage(&self) -> Stage {
-        self.stage
+        self.records.stage()
     }
 
     fn names(&self) -> Vec<Box<str>> {
-        let certificate = self.connection.peer_certificates().and_then(|chain| chain.first());
+        let certificate = self.records.connection().peer_certificates().and_then(|chain| chain.first());
         certificate.map(|certificate| certificate::names(certificate, self.name)).unwrap_or_default()
     }
 
     fn memory_bytes(&self) -> usize {
-        CONNECTION_BYTES + self.kept.capacity()
-    }
-}
-
-/// Appends a message of rustls' own.
-fn put(mut message: EncodeTlsData<'_, ServerConnectionData>, wire: &mut Vec<u8>) -> Result<(), Error> {
-    let put = append(wire, 0, |room| match message.encode(room) {
-        Err(EncodeError::InsufficientSize(error)) => Err(Some(error)),
-        encoded => encoded.map_err(|_| None),
-    });
-    put.map_err(|Broken| Error::General("a message was encoded twice".to_owned()))
-}
-
-/// Appends what `write` puts into the room that it gets, which is made larger when it is too small.
-fn append(
-    wire: &mut Vec<u8>,
-    mut room: usize,
-    mut write: impl FnMut(&mut [u8]) -> Result<usize, Option<InsufficientSizeError>>,
-) -> Result<(), Broken> {
-    let start = wire.len();
-    loop {
-        wire.resize(start + room, 0);
-        match write(&mut wire[start..]) {
-            Ok(written) => {
-                wire.truncate(start + written);
-                return Ok(());
-            }
-            Err(Some(InsufficientSizeError { required_size })) if required_size > room => room = required_size,
-            Err(_) => {
-                wire.truncate(start);
-                return Err(Broken);
-            }
-        }
+        CONNECTION_BYTES + self.records.kept_bytes()
     }
 }
 
@@ -238,6 +79,7 @@ mod tests {
     use rustls::{ClientConfig, ClientConnection, SupportedProtocolVersion};
 
     use super::*;
+    use crate::records::KEPT_BYTES_MAX;
     use crate::{Acceptor, Clients, TlsOptions, files, read};
 
     fn acceptor() -> Arc<Acceptor> {
@@ -270,7 +112,7 @@ mod tests {
     /// A client whose messages are in records of at most 64 bytes, so that each is in several.
     fn client(version: &'static SupportedProtocolVersion) -> ClientConnection {
         let directory = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/tls"));
-        let roots = files::authorities(&directory.join("ca.crt"), Path::new("")).unwrap();
+        let roots = files::authorities(("", &directory.join("ca.crt")), ("", Path::new(""))).unwrap();
         let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
         let builder = ClientConfig::builder_with_provider(provider).with_protocol_versions(&[version]).unwrap();
         let mut config = builder.with_root_certificates(roots).with_no_client_auth();

@@ -1,8 +1,10 @@
 //! The command line: subcommands and the options they share.
 
+mod connect;
 mod offline;
 pub mod options;
 mod sweep;
+pub mod tls;
 
 use std::process::ExitCode;
 
@@ -27,6 +29,8 @@ enum Command {
     Offline(offline::Offline),
     /// Measure latency at a fixed rate (open loop, from the intended send time).
     Online(offline::Online),
+    /// Measure connecting: TLS handshakes, full or resumed; without --tls, plain connections.
+    Connect(connect::Connect),
     /// Fill a server with keys and measure nothing.
     Load(offline::LoadOnly),
     /// Measure one server over a grid of loads.
@@ -46,6 +50,7 @@ impl Cli {
         match self.command {
             Command::Offline(command) => command.run(),
             Command::Online(command) => command.run(),
+            Command::Connect(command) => command.run(),
             Command::Load(command) => command.run(),
             Command::Sweep(command) => command.run(),
             Command::PrintReference(command) => command.run(Self::command()),

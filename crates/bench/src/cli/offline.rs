@@ -101,8 +101,9 @@ impl LoadOnly {
             self.common.load.preload = PreloadWhen::Missing;
         }
         let workload = self.common.workload()?;
-        self.common.load.prepare(&self.common.server.target(), &workload, self.common.output.quiet)?;
-        let keys = self.common.server.target().control()?.integer(&["DBSIZE"])?;
+        let target = self.common.server.target()?;
+        self.common.load.prepare(&target, &workload, self.common.output.quiet)?;
+        let keys = target.control()?.integer(&["DBSIZE"])?;
         let loaded = workload.shape.keys * workload.data_types().count() as u64;
         println!("{loaded} keys are loaded; {} holds {keys}, those of other programs among them", self.common.server.address());
         Ok(ExitCode::SUCCESS)
@@ -115,10 +116,11 @@ impl Common {
     }
 
     fn run(self, pace: Pace, operations: Option<u64>) -> Result<ExitCode, String> {
-        let (target, workload) = (self.server.target(), self.workload()?);
+        let (target, workload) = (self.server.target()?, self.workload()?);
         self.load.prepare(&target, &workload, self.output.quiet)?;
+        let pid = self.server.pid(&target)?;
         let mut load = self.load.load(target, workload, pace)?;
-        load.server_pid = self.server.pid()?;
+        load.server_pid = pid;
         if let Some(count) = operations {
             load = Load {
                 operations: Some(count),

@@ -7,6 +7,7 @@ use std::time::Duration;
 use clap::builder::RangedU64ValueParser;
 use clap::{Args, ValueEnum};
 
+use crate::cli::tls::TlsOptions;
 use crate::control::{Address, Target};
 use crate::generate::key::Distribution;
 use crate::generate::value::Lengths;
@@ -46,6 +47,9 @@ pub struct ServerOptions {
     /// Print help.
     #[arg(long, action = clap::ArgAction::Help)]
     help: Option<bool>,
+    /// How TLS is spoken.
+    #[command(flatten)]
+    pub tls: TlsOptions,
 }
 
 impl ServerOptions {
@@ -55,22 +59,27 @@ impl ServerOptions {
     }
 
     /// The server and the login.
-    pub fn target(&self) -> Target {
-        Target {
+    pub fn target(&self) -> Result<Target, String> {
+        Ok(Target {
             address: self.address(),
             user: self.user.clone(),
             password: self.password.clone(),
             database: self.database,
             protocol: self.resp,
-        }
+            tls: self.tls.connector()?,
+        })
     }
 
     /// The process id: as given, or as a local server says.
-    pub fn pid(&self) -> Result<Option<u32>, String> {
+    pub fn pid(&self, target: &Target) -> Result<Option<u32>, String> {
         if self.server_pid.is_some() || !self.address().is_local() {
             return Ok(self.server_pid);
         }
-        let said = self.target().control()?.info("process_id").ok().flatten();
+        let mut control = target.control()?;
+        // Where nothing is answered, that is said; an error is an answer.
+        control.send_raw(b"*1\r\n$4\r\nPING\r\n")?;
+        control.next_reply()?;
+        let said = control.info("process_id").ok().flatten();
         Ok(said.and_then(|pid| pid.trim().parse().ok()).filter(|pid| PathBuf::from(format!("/proc/{pid}/stat")).exists()))
     }
 }

@@ -41,8 +41,8 @@ pub(super) struct Sweep {
 impl Sweep {
     /// Visits the grid.
     pub(super) fn run(self) -> Result<ExitCode, String> {
-        let target = self.server.target();
-        let pid = self.server.pid()?;
+        let target = self.server.target()?;
+        let pid = self.server.pid(&target)?;
         let machine = Machine::inspect();
         let points = self.key_counts.len() * self.operations.len() * self.pipelines.len() * self.connection_counts.len();
         let bar = Bar::new("sweeping", self.output.quiet);

@@ -1,12 +1,12 @@
 //! One nonblocking connection: what it is sending, what it awaits, and the reply counter.
 
 use std::collections::VecDeque;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::io::ErrorKind;
 
-use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags};
 
 use crate::generate::pool::{Batch, Pool};
+use crate::link::{Buffers, Link};
 use crate::reply::{Counter, Tally};
 
 /// Requests that were sent together and share a start time.
@@ -20,7 +20,7 @@ struct Flight {
 /// A connection under load.
 #[derive(Debug)]
 pub(super) struct Connection {
-    socket: OwnedFd,
+    link: Link,
     counter: Counter,
     flights: VecDeque<Flight>,
     /// Rest of the batch that the socket did not take at once.
@@ -32,12 +32,12 @@ pub(super) struct Connection {
 }
 
 impl Connection {
-    pub(super) fn new(socket: OwnedFd, counter: Counter) -> Self {
-        Self { socket, counter, flights: VecDeque::new(), unsent: (0, 0), answered: 0, polls_write: false }
+    pub(super) fn new(link: Link, counter: Counter) -> Self {
+        Self { link, counter, flights: VecDeque::new(), unsent: (0, 0), answered: 0, polls_write: false }
     }
 
-    pub(super) fn socket(&self) -> BorrowedFd<'_> {
-        self.socket.as_fd()
+    pub(super) fn link(&self) -> &Link {
+        &self.link
     }
 
     /// Counts replies from here on.
@@ -57,7 +57,7 @@ impl Connection {
 
     /// Whether the whole of the last batch has been handed to the kernel.
     pub(super) fn can_send(&self) -> bool {
-        self.unsent.0 == self.unsent.1
+        self.unsent.0 == self.unsent.1 && self.link.is_flushed()
     }
 
     /// Start times of what has not been answered, with the number of replies missing.
@@ -78,10 +78,10 @@ impl Connection {
     pub(super) fn flush(&mut self, pool: &Pool) -> Result<(), String> {
         while !self.can_send() {
             let rest = pool.bytes(self.unsent.0, self.unsent.1);
-            match rustix::net::send(&self.socket, rest, SendFlags::NOSIGNAL | SendFlags::DONTWAIT) {
+            match self.link.send(rest, SendFlags::DONTWAIT) {
                 Ok(sent) => self.unsent.0 += sent,
-                Err(Errno::AGAIN) => break,
-                Err(Errno::INTR) => {}
+                Err(error) if error.kind() == ErrorKind::WouldBlock => break,
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) => return Err(format!("sending failed: {error}; did the server exit or reach maxclients?")),
             }
         }
@@ -91,23 +91,23 @@ impl Connection {
     /// Receives once and reports, per flight, the start time and the number of replies that arrived for it.
     pub(super) fn receive(
         &mut self,
-        buffer: &mut [u8],
+        buffers: &mut Buffers,
         tally: &mut Tally,
         mut answered: impl FnMut(u64, u64),
     ) -> Result<u64, String> {
         let received = loop {
-            match rustix::net::recv(&self.socket, &mut *buffer, RecvFlags::DONTWAIT) {
-                Ok((_, received)) => break received,
-                Err(Errno::AGAIN) => return Ok(0),
-                Err(Errno::INTR) => {}
+            match self.link.receive(buffers, RecvFlags::DONTWAIT) {
+                Ok(received) => break received,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(0),
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) => return Err(format!("receiving failed: {error}; did the server exit?")),
             }
         };
-        if received == 0 {
+        let Some(received) = received else {
             let said = tally.first_error.as_deref().map(|e| format!("; it said {e:?}")).unwrap_or_default();
             return Err(format!("the server closed the connection{said}"));
-        }
-        let replies = self.counter.consume(&buffer[..received], tally)?;
+        };
+        let replies = self.counter.consume(received, tally)?;
         self.answered += replies;
         let mut left = replies;
         while left > 0 {

@@ -3,16 +3,16 @@
 //! A second thread would compete for the core of the first and show up in its latencies; this one only adds a connection
 //! and, when a batch is due, one send. Its replies are counted, its latencies are not recorded.
 
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::io::ErrorKind;
 use std::sync::Arc;
 
-use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags};
 
 use crate::control::Target;
 use crate::generate::random::Random;
 use crate::generate::table::DataType;
 use crate::generate::template::Template;
+use crate::link::{Buffers, Link};
 use crate::reply::{Counter, Tally};
 use crate::workload::Workload;
 
@@ -37,7 +37,7 @@ pub struct Filling {
 pub(super) struct Filler {
     filling: Filling,
     template: Template,
-    socket: OwnedFd,
+    link: Link,
     counter: Counter,
     random: Random,
     request: Vec<u8>,
@@ -53,7 +53,7 @@ impl Filler {
         let fill = DataType::String.fill().ok_or("strings cannot be filled")?;
         Ok(Self {
             template: Template::parse(fill)?,
-            socket: target.connect()?,
+            link: target.link()?,
             counter: Counter::default(),
             random: Random::new(0x6669_6c6c, 0),
             request: Vec::new(),
@@ -66,8 +66,8 @@ impl Filler {
         })
     }
 
-    pub(super) fn socket(&self) -> BorrowedFd<'_> {
-        self.socket.as_fd()
+    pub(super) fn link(&self) -> &Link {
+        &self.link
     }
 
     pub(super) fn start(&mut self, now_ns: u64) {
@@ -89,7 +89,7 @@ impl Filler {
         if now_ns < self.next_ns {
             return Ok(());
         }
-        if self.sent < self.request.len() || self.outstanding > OUTSTANDING_MAX {
+        if self.sent < self.request.len() || !self.link.is_flushed() || self.outstanding > OUTSTANDING_MAX {
             // Try again a little later rather than on every turn of the loop.
             self.next_ns = now_ns + 100_000;
             return self.flush();
@@ -110,11 +110,11 @@ impl Filler {
         self.flush()
     }
 
-    pub(super) fn receive(&mut self, buffer: &mut [u8]) -> Result<(), String> {
-        match rustix::net::recv(&self.socket, &mut *buffer, RecvFlags::DONTWAIT) {
-            Ok((_, 0)) => return Err("the server closed the connection that adds keys".into()),
-            Ok((_, received)) => self.outstanding -= self.counter.consume(&buffer[..received], &mut self.tally)?,
-            Err(Errno::AGAIN | Errno::INTR) => {}
+    pub(super) fn receive(&mut self, buffers: &mut Buffers) -> Result<(), String> {
+        match self.link.receive(buffers, RecvFlags::DONTWAIT) {
+            Ok(None) => return Err("the server closed the connection that adds keys".into()),
+            Ok(Some(received)) => self.outstanding -= self.counter.consume(received, &mut self.tally)?,
+            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {}
             Err(error) => return Err(format!("receiving failed: {error}; did the server exit?")),
         }
         match (self.tally.errors, &self.tally.first_error) {
@@ -124,9 +124,9 @@ impl Filler {
     }
 
     fn flush(&mut self) -> Result<(), String> {
-        match rustix::net::send(&self.socket, &self.request[self.sent..], SendFlags::NOSIGNAL | SendFlags::DONTWAIT) {
+        match self.link.send(&self.request[self.sent..], SendFlags::DONTWAIT) {
             Ok(sent) => self.sent += sent,
-            Err(Errno::AGAIN | Errno::INTR) => {}
+            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {}
             Err(error) => return Err(format!("sending failed: {error}; did the server exit?")),
         }
         Ok(())

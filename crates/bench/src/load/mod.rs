@@ -6,12 +6,14 @@
 //! request that should have been sent during it (no coordinated omission).
 
 mod closed;
+mod connecting;
 mod connection;
 mod filler;
 mod open;
 mod preload;
 mod run;
 
+pub use connecting::Connecting;
 pub use filler::Filling;
 pub use preload::{Preload, preload};
 pub use run::{Arrivals, Load, Measurement, Pace, Progress, run};

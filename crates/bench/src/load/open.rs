@@ -49,7 +49,7 @@ pub(super) fn drive(mut thread: Thread<'_>, rate: f64, arrivals: Arrivals, spin:
         for event in events.drain(..) {
             if event.data.u64() == FILLER {
                 if let Some(filler) = &mut thread.filler {
-                    filler.receive(&mut thread.buffer)?;
+                    filler.receive(&mut thread.buffers)?;
                 }
                 continue;
             }

@@ -12,6 +12,7 @@ use crate::control::Target;
 use crate::generate::random::Random;
 use crate::generate::table::DataType;
 use crate::generate::template::{Scope, Template};
+use crate::link::{Buffers, Link};
 use crate::reply::{Counter, Tally};
 use crate::system::affinity;
 use crate::workload::Workload;
@@ -138,7 +139,7 @@ struct Shared {
 
 /// One loading connection.
 struct Line {
-    socket: std::os::fd::OwnedFd,
+    link: Link,
     counter: Counter,
     awaited: u64,
 }
@@ -155,10 +156,10 @@ fn fill(
         affinity::pin_this_thread(&[core])?;
     }
     let mut lines = (0..plan.connections.max(1))
-        .map(|_| Ok(Line { socket: plan.target.connect()?, counter: Counter::default(), awaited: 0 }))
+        .map(|_| Ok(Line { link: plan.target.link()?, counter: Counter::default(), awaited: 0 }))
         .collect::<Result<Vec<_>, String>>()?;
     let (mut scope, mut random) = (plan.workload.scope(data, thread, 1), Random::new(0x6c6f_6164, thread as u64));
-    let (mut request, mut buffer, mut tally) = (Vec::new(), vec![0; 64 << 10], Tally::default());
+    let (mut request, mut buffers, mut tally) = (Vec::new(), Buffers::new(64 << 10), Tally::default());
     let total = plan.range.1.saturating_sub(plan.range.0).max(1);
     let (mut turn, mut commands, mut batches) = (0, 0, 0u64);
     let step = batch_keys(&scope, data);
@@ -170,7 +171,7 @@ fn fill(
         let done = from - plan.range.0;
         let line = &mut lines[turn];
         turn = if turn + 1 == plan.connections.max(1) { 0 } else { turn + 1 };
-        receive_all(line, &mut buffer, &mut tally)?;
+        receive_all(line, &mut buffers, &mut tally)?;
         request.clear();
         let repeats = if data.fills_by_member() { scope.members } else { 1 };
         for number in from..(from + step).min(plan.range.1) {
@@ -187,7 +188,7 @@ fn fill(
         }
     }
     for line in &mut lines {
-        receive_all(line, &mut buffer, &mut tally)?;
+        receive_all(line, &mut buffers, &mut tally)?;
     }
     match tally.first_error {
         Some(error) => Err(format!("loading {} keys failed: the server answered {error:?}", data.name())),
@@ -203,9 +204,9 @@ fn batch_keys(scope: &Scope<'_>, data: DataType) -> u64 {
     ((BATCH_BYTES as f64 / bytes) as u64).clamp(1, BATCH_KEYS)
 }
 
-fn send_all(line: &Line, mut bytes: &[u8]) -> Result<(), String> {
-    while !bytes.is_empty() {
-        match rustix::net::send(&line.socket, bytes, SendFlags::NOSIGNAL) {
+fn send_all(line: &mut Line, mut bytes: &[u8]) -> Result<(), String> {
+    while !bytes.is_empty() || !line.link.is_flushed() {
+        match line.link.send(bytes, SendFlags::empty()) {
             Ok(sent) => bytes = &bytes[sent..],
             Err(error) if error.kind() == ErrorKind::Interrupted => {}
             Err(error) => return Err(format!("loading failed: {error}; did the server exit?")),
@@ -214,11 +215,11 @@ fn send_all(line: &Line, mut bytes: &[u8]) -> Result<(), String> {
     Ok(())
 }
 
-fn receive_all(line: &mut Line, buffer: &mut [u8], tally: &mut Tally) -> Result<(), String> {
+fn receive_all(line: &mut Line, buffers: &mut Buffers, tally: &mut Tally) -> Result<(), String> {
     while line.awaited > 0 {
-        match rustix::net::recv(&line.socket, &mut *buffer, RecvFlags::empty()) {
-            Ok((_, 0)) => return Err("the server closed the connection while keys were loaded".into()),
-            Ok((_, received)) => line.awaited -= line.counter.consume(&buffer[..received], tally)?.min(line.awaited),
+        match line.link.receive(buffers, RecvFlags::empty()) {
+            Ok(None) => return Err("the server closed the connection while keys were loaded".into()),
+            Ok(Some(received)) => line.awaited -= line.counter.consume(received, tally)?.min(line.awaited),
             Err(error) if error.kind() == ErrorKind::Interrupted => {}
             Err(error) => return Err(format!("loading failed: {error}; did the server exit or stall for a minute?")),
         }

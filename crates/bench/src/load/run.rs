@@ -15,6 +15,7 @@ use super::filler::{Filler, Filling};
 use super::{closed, open};
 use crate::control::Target;
 use crate::generate::pool::{Plan, Pool};
+use crate::link::Buffers;
 use crate::reply::{Counter, Tally};
 use crate::system::{affinity, process};
 use crate::workload::Workload;
@@ -32,7 +33,7 @@ const RECEIVE_BYTES: usize = 256 << 10;
 /// A run ends when this many replies of a thread have all been errors: it would measure how fast a server refuses.
 const HOPELESS: u64 = 1000;
 /// Latencies are recorded up to this many nanoseconds, with three significant digits.
-const LATENCY_NS_MAX: u64 = 600_000_000_000;
+pub(super) const LATENCY_NS_MAX: u64 = 600_000_000_000;
 
 /// When requests are due in open load.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -241,7 +242,7 @@ pub(super) struct Thread<'r> {
     pub(super) poll: OwnedFd,
     /// On the first thread of an open load with a filling.
     pub(super) filler: Option<Filler>,
-    pub(super) buffer: Vec<u8>,
+    pub(super) buffers: Buffers,
     pub(super) epoch: Instant,
     pub(super) report: Report,
     /// Commands this thread may still start in the measured phase.
@@ -313,7 +314,7 @@ impl Thread<'_> {
         let mut oldest = u64::MAX;
         let epoch = self.epoch;
         let mut now = 0;
-        let replies = self.connections[index].receive(&mut self.buffer, tally, |start_ns, count| {
+        let replies = self.connections[index].receive(&mut self.buffers, tally, |start_ns, count| {
             if now == 0 {
                 now = epoch.elapsed().as_nanos() as u64;
             }
@@ -340,7 +341,7 @@ impl Thread<'_> {
         if wanted != connection.polls_write {
             connection.polls_write = wanted;
             let flags = if wanted { epoll::EventFlags::IN | epoll::EventFlags::OUT } else { epoll::EventFlags::IN };
-            epoll::modify(&self.poll, connection.socket(), epoll::EventData::new_u64(index as u64), flags)
+            epoll::modify(&self.poll, connection.link(), epoll::EventData::new_u64(index as u64), flags)
                 .map_err(|e| format!("epoll: {e}"))?;
         }
         Ok(())
@@ -510,17 +511,17 @@ fn prepare_thread<'r>(load: &'r Load, shared: &'r Shared, index: usize) -> Resul
     let share = |total: u64| total / load.threads as u64 + u64::from((index as u64) < total % load.threads as u64);
     let mut connections = Vec::new();
     for number in 0..share(load.connections as u64) {
-        let socket = load.target.connect()?;
-        epoll::add(&poll, &socket, epoll::EventData::new_u64(number), epoll::EventFlags::IN).map_err(|e| format!("epoll: {e}"))?;
+        let link = load.target.link()?;
+        epoll::add(&poll, &link, epoll::EventData::new_u64(number), epoll::EventFlags::IN).map_err(|e| format!("epoll: {e}"))?;
         let counter = if load.verify { Counter::verify(rules.clone(), text.clone()) } else { Counter::default() };
-        connections.push(Connection::new(socket, counter));
+        connections.push(Connection::new(link, counter));
     }
     let filler = match &load.filling {
         Some(filling) if index == 0 => Some(Filler::new(filling.clone(), &load.target)?),
         _ => None,
     };
     if let Some(filler) = &filler {
-        epoll::add(&poll, filler.socket(), epoll::EventData::new_u64(FILLER), epoll::EventFlags::IN)
+        epoll::add(&poll, filler.link(), epoll::EventData::new_u64(FILLER), epoll::EventFlags::IN)
             .map_err(|e| format!("epoll: {e}"))?;
     }
     Ok(Thread {
@@ -531,7 +532,7 @@ fn prepare_thread<'r>(load: &'r Load, shared: &'r Shared, index: usize) -> Resul
         connections,
         poll,
         filler,
-        buffer: vec![0; RECEIVE_BYTES],
+        buffers: Buffers::new(RECEIVE_BYTES),
         epoch: Instant::now(),
         report: Report::new()?,
         quota: load.operations.map_or(u64::MAX, share),
@@ -580,7 +581,8 @@ fn add_up(timing: Timing, reports: Vec<Report>) -> Result<Measurement, String> {
     })
 }
 
-fn thread_cpu() -> f64 {
+/// CPU seconds of this thread.
+pub(super) fn thread_cpu() -> f64 {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
 }

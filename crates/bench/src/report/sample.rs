@@ -5,7 +5,7 @@ use std::fs;
 use serde_json::{Value, json};
 
 use crate::cli::options::OutputOptions;
-use crate::load::{Load, Measurement, Pace};
+use crate::load::{Connecting, Load, Measurement, Pace};
 use crate::system::machine::Machine;
 
 /// Quantiles in every JSON result; enough to draw the latency curve.
@@ -60,6 +60,23 @@ impl Sample {
             },
             spin: matches!(load.pace, Pace::Closed { spin: true, .. } | Pace::Open { spin: true, .. }),
             distribution: format!("{:?}", shape.distribution).to_lowercase(),
+            measurement,
+        }
+    }
+
+    /// Labels what connecting came to; an operation is a connection.
+    pub fn of_connections(server: &str, connecting: &Connecting, measurement: Measurement) -> Self {
+        Self {
+            server: server.into(),
+            operation: connecting.name().into(),
+            keys: 0,
+            value: "–".into(),
+            connections: connecting.connections,
+            threads: connecting.connections,
+            pipeline: 1,
+            rate: None,
+            spin: false,
+            distribution: "–".into(),
             measurement,
         }
     }

@@ -87,7 +87,7 @@ impl<'s> Rig<'s> {
         let subscribe = |number: usize| {
             let mut control = subject.target.control()?;
             control.ask(&["SUBSCRIBE", CHANNEL])?;
-            Ok(Subscriber { wire: Wire::new(control.into_socket(), &poller, number as u64)?, at: 0 })
+            Ok(Subscriber { wire: Wire::new(control.into_link().into_socket()?, &poller, number as u64)?, at: 0 })
         };
         let subscribers = (0..subscribers).map(subscribe).collect::<Result<Vec<_>, String>>()?;
         Ok(Self { subject, poller, subscribers, buffer: vec![0; RECEIVE_BYTES], events: Vec::with_capacity(1024) })
