@@ -16,6 +16,8 @@ const SECRET_BYTES_MIN: usize = 4;
 /// Parameters whose values are looked for in the lines of the log.
 const SECRETS: [&str; 4] = ["requirepass", "masterauth", "tls-key-file-pass", "tls-client-key-file-pass"];
 const NOT_HERE: &str = "the server is on another machine, or belongs to a user whose processes are not shown";
+const NO_LOGFILE: &str =
+    "The server writes its log to the standard output. Where it is a service, journalctl -u almandine has it.\n";
 const ABOUT: &str = "What a server says of itself, for those who look for the cause of a problem.\n\n\
     Left out: passwords and their hashes, keys, values, arguments of commands, patterns of users' rights, scripts, functions, and \
     what clients call themselves. Users, names and addresses of clients are numbered: the same number is the same one. In it are: \
@@ -125,11 +127,7 @@ impl Collection {
         self.archive.add("support/machine/files.txt", &self.files())?;
         let logfile = self.parameter("logfile");
         if logfile.is_empty() {
-            self.miss(
-                "machine/log.txt",
-                "the server writes its log to the standard output; `journalctl -u almandine` has it as a service",
-            );
-            return Ok(());
+            return self.archive.add("support/machine/log.txt", NO_LOGFILE);
         }
         let path = Path::new(self.parameter("dir")).join(logfile);
         secrets.extend(SECRETS.iter().map(|name| self.parameter(name).to_owned()));
