@@ -1,9 +1,17 @@
 // What the Node programs here share: named cases, and the closing line that `cargo xtask clients` counts.
 
 import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
 
 export const port = Number(process.env.ALMANDINE_PORT);
 export const socket = process.env.ALMANDINE_SOCKET;
+// The port with TLS, and the files by which a client is trusted there.
+export const securePort = Number(process.env.ALMANDINE_TLS_PORT);
+export const certificates = () => {
+  const read = (name) => readFileSync(join(process.env.ALMANDINE_CERTIFICATES, name));
+  return { ca: read("ca.crt"), cert: read("alice.crt"), key: read("alice.key") };
+};
 // Set when the server is redis-server 7.0, which lacks what came later.
 export const reference = process.env.ALMANDINE_REFERENCE === "1";
 export const equal = assert.deepEqual;

@@ -2,9 +2,12 @@
 package checks
 
 import (
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"reflect"
 	"runtime/debug"
 	"time"
@@ -15,9 +18,22 @@ var (
 	Address = "127.0.0.1:" + os.Getenv("ALMANDINE_PORT")
 	// Socket of the server, at this path.
 	Socket = os.Getenv("ALMANDINE_SOCKET")
+	// SecureAddress is where the server speaks TLS.
+	SecureAddress = "127.0.0.1:" + os.Getenv("ALMANDINE_TLS_PORT")
 	// Reference is set when the server is redis-server 7.0, which lacks what came later.
 	Reference = os.Getenv("ALMANDINE_REFERENCE") == "1"
 )
+
+// TLS is how a client is trusted, and trusts, at SecureAddress.
+func TLS() *tls.Config {
+	directory := os.Getenv("ALMANDINE_CERTIFICATES")
+	roots := x509.NewCertPool()
+	if !roots.AppendCertsFromPEM(Value(os.ReadFile(filepath.Join(directory, "ca.crt")))) {
+		panic("ca.crt has no certificate")
+	}
+	own := Value(tls.LoadX509KeyPair(filepath.Join(directory, "alice.crt"), filepath.Join(directory, "alice.key")))
+	return &tls.Config{RootCAs: roots, Certificates: []tls.Certificate{own}}
+}
 
 // Case is one of a program's. It panics when it fails.
 type Case struct {

@@ -226,7 +226,9 @@ func blocking(r *redis.Client) {
 // Only RESP3 has it.
 func clientSideCaching(r *redis.Client) {
 	config := &redis.ClientSideCacheConfig{MaxEntries: 100}
-	cached := redis.NewClient(&redis.Options{Addr: checks.Address, Protocol: 3, ClientSideCacheConfig: config})
+	options := *r.Options()
+	options.ClientSideCacheConfig = config
+	cached := redis.NewClient(&options)
 	defer cached.Close()
 	r.Set(ctx, "c", "1", 0)
 	equal(cached.Get(ctx, "c").Val(), "1")

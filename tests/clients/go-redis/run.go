@@ -30,15 +30,20 @@ func main() {
 			named = append(named, namedCase{"client-side caching", clientSideCaching})
 		}
 		for _, one := range named {
-			cases = append(cases, checks.Case{Name: fmt.Sprintf("%s, RESP%d", one.name, protocol), Work: with(protocol, one.work)})
+			options := redis.Options{Addr: checks.Address, Protocol: protocol, PoolSize: 40}
+			cases = append(cases, checks.Case{Name: fmt.Sprintf("%s, RESP%d", one.name, protocol), Work: with(options, one.work)})
 		}
+	}
+	for _, one := range named {
+		options := redis.Options{Addr: checks.SecureAddress, Protocol: 3, PoolSize: 40, TLSConfig: checks.TLS()}
+		cases = append(cases, checks.Case{Name: one.name + ", TLS", Work: with(options, one.work)})
 	}
 	checks.Run(cases)
 }
 
-func with(protocol int, work func(*redis.Client)) func() {
+func with(options redis.Options, work func(*redis.Client)) func() {
 	return func() {
-		r := redis.NewClient(&redis.Options{Addr: checks.Address, Protocol: protocol, PoolSize: 40})
+		r := redis.NewClient(&options)
 		defer r.Close()
 		equal(r.FlushAll(ctx).Val(), "OK")
 		work(r)

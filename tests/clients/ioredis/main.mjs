@@ -2,7 +2,7 @@
 
 import { Redis } from "ioredis";
 
-import { add, equal, eventually, holds, port, reference, run, sleep, socket, waited } from "../checks.mjs";
+import { add, certificates, equal, eventually, holds, port, reference, run, securePort, sleep, socket, waited } from "../checks.mjs";
 
 const cases = {
   async "strings and keys"(r) {
@@ -142,12 +142,17 @@ const cases = {
   },
 };
 
-for (const protocol of [2, 3]) {
+const connections = [
+  ["RESP2", { port, protocol: 2 }],
+  ["RESP3", { port, protocol: 3 }],
+  ["TLS", { port: securePort, protocol: 3, tls: certificates() }],
+];
+for (const [way, options] of connections) {
   for (const [name, work] of Object.entries(cases)) {
-    add(`${name}, RESP${protocol}`, async () => {
-      const r = new Redis({ port, protocol });
+    add(`${name}, ${way}`, async () => {
+      const r = new Redis(options);
       await r.flushall();
-      await work(r, protocol);
+      await work(r, options.protocol);
       r.disconnect();
     });
   }

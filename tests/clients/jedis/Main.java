@@ -7,6 +7,9 @@ import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.CopyOnWriteArrayList;
 
+import javax.net.ssl.SSLContext;
+import javax.net.ssl.SSLParameters;
+
 import redis.clients.jedis.DefaultJedisClientConfig;
 import redis.clients.jedis.HostAndPort;
 import redis.clients.jedis.Jedis;
@@ -26,15 +29,27 @@ import redis.clients.jedis.params.XReadGroupParams;
 import redis.clients.jedis.params.XReadParams;
 
 public class Main extends Checks {
-    static final HostAndPort SERVER = new HostAndPort("127.0.0.1", PORT);
     static RedisProtocol protocol;
+    // Set while connections speak TLS.
+    static SSLContext tls;
 
     interface Case {
         void run(Jedis r) throws Exception;
     }
 
+    static HostAndPort server() {
+        return new HostAndPort("127.0.0.1", tls == null ? PORT : SECURE_PORT);
+    }
+
     static DefaultJedisClientConfig config() {
-        return DefaultJedisClientConfig.builder().protocol(protocol).build();
+        var config = DefaultJedisClientConfig.builder().protocol(protocol);
+        if (tls != null) {
+            SSLParameters parameters = new SSLParameters();
+            // The certificate must be for the host.
+            parameters.setEndpointIdentificationAlgorithm("HTTPS");
+            config.ssl(true).sslSocketFactory(tls.getSocketFactory()).sslParameters(parameters);
+        }
+        return config.build();
     }
 
     static void stringsAndKeys(Jedis r) {
@@ -103,7 +118,7 @@ public class Main extends Checks {
         transaction.incr("t");
         equal(transaction.exec(), List.of("OK", 2L));
         r.watch("t");
-        try (Jedis other = new Jedis(SERVER, config())) {
+        try (Jedis other = new Jedis(server(), config())) {
             other.set("t", "10");
         }
         transaction = r.multi();
@@ -161,7 +176,7 @@ public class Main extends Checks {
             }
         };
         Thread thread = new Thread(() -> {
-            try (Jedis mine = new Jedis(SERVER, config())) {
+            try (Jedis mine = new Jedis(server(), config())) {
                 mine.subscribe(listener, "news");
             }
         });
@@ -177,7 +192,7 @@ public class Main extends Checks {
     }
 
     static void blocking(Jedis r) throws Exception {
-        try (Jedis other = new Jedis(SERVER, config())) {
+        try (Jedis other = new Jedis(server(), config())) {
             equal(waited(() -> r.blpop(5, "none", "q"), () -> other.rpush("q", "a")), List.of("q", "a"));
             equal(waited(() -> r.brpop(5, "none", "q"), () -> other.rpush("q", "a", "b")), List.of("q", "b"));
             r.del("q");
@@ -218,7 +233,7 @@ public class Main extends Checks {
     /** The library wants RESP3, and a server that says it is 7.4 or younger. */
     static void clientSideCaching(Jedis r) throws Exception {
         r.set("c", "1");
-        try (UnifiedJedis cached = new UnifiedJedis(SERVER, config(), CacheConfig.builder().maxSize(100).build())) {
+        try (UnifiedJedis cached = new UnifiedJedis(server(), config(), CacheConfig.builder().maxSize(100).build())) {
             cached.get("c");
             r.configResetStat();
             for (int n = 0; n < 100; n++) equal(cached.get("c"), "1");
@@ -240,11 +255,12 @@ public class Main extends Checks {
         cases.put("publish and subscribe", Main::publishSubscribe);
         cases.put("blocking", Main::blocking);
         cases.put("the server", Main::theServer);
-        for (RedisProtocol tried : List.of(RedisProtocol.RESP2, RedisProtocol.RESP3)) {
-            if (tried == RedisProtocol.RESP3 && !REFERENCE) cases.put("client-side caching", Main::clientSideCaching);
-            cases.forEach((name, work) -> add(name + ", " + tried, () -> {
-                protocol = tried;
-                try (Jedis r = new Jedis(SERVER, config())) {
+        for (String way : List.of("RESP2", "RESP3", "TLS")) {
+            if (way.equals("RESP3") && !REFERENCE) cases.put("client-side caching", Main::clientSideCaching);
+            cases.forEach((name, work) -> add(name + ", " + way, () -> {
+                protocol = way.equals("RESP2") ? RedisProtocol.RESP2 : RedisProtocol.RESP3;
+                tls = way.equals("TLS") ? tls() : null;
+                try (Jedis r = new Jedis(server(), config())) {
                     r.flushAll();
                     work.run(r);
                 }

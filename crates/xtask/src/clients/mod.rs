@@ -2,8 +2,9 @@
 //! its own.
 //!
 //! A program is a directory of `tests/clients` with the versions that it needs. Its language's packages come from their registry
-//! into `target/clients` ([`environment`]). It is told the port and the unix socket of the server in its environment, and closes
-//! with the line `N passed, N failed`. What cannot be run here, because its language is not installed, is named in the table.
+//! into `target/clients` ([`environment`]). It is told the ports, one of them with TLS, and the unix socket of the server in its
+//! environment, and closes with the line `N passed, N failed`. What cannot be run here, because its language is not installed, is
+//! named in the table.
 
 mod environment;
 mod suites;
@@ -15,6 +16,8 @@ use std::time::Instant;
 
 use environment::{Kind, Unready};
 use suites::SUITES;
+
+use almandine_testkit::server::free_port;
 
 use crate::root::{root, target};
 use crate::server::{self, Server};
@@ -203,12 +206,18 @@ fn run_one(root: &Path, program: &Program, server: &Path, options: &Options<'_>)
     let command = environment::prepare(program.kind, &source, &place)?;
     let directory = place.with_file_name(format!("server-{}", std::process::id()));
     let socket = directory.join("socket").display().to_string();
-    let flags = ["--save", "", "--enable-debug-command", "yes", "--unixsocket", &socket];
-    let mut server = Server::start(server, &flags, &directory).map_err(Unready::Broken)?;
+    let (certificates, secure_port) = (root.join("tests/tls"), free_port().to_string());
+    let file = |name: &str| certificates.join(name).display().to_string();
+    let (certificate, key, authority) = (file("server.crt"), file("server.key"), file("ca.crt"));
+    let plain = ["--save", "", "--enable-debug-command", "yes", "--unixsocket", &socket];
+    let tls =
+        ["--tls-port", &secure_port, "--tls-cert-file", &certificate, "--tls-key-file", &key, "--tls-ca-cert-file", &authority];
+    let mut server = Server::start(server, &[&plain[..], &tls].concat(), &directory).map_err(Unready::Broken)?;
     let mut timed = Command::new("timeout");
     timed.args(["--kill-after=5", LIMIT_S]).arg(command.get_program()).args(command.get_args());
     timed.current_dir(command.get_current_dir().unwrap_or(&source));
     timed.env("ALMANDINE_PORT", server.port().to_string()).env("ALMANDINE_SOCKET", socket).env("ALMANDINE_TOOLS", &place);
+    timed.env("ALMANDINE_TLS_PORT", secure_port).env("ALMANDINE_CERTIFICATES", certificates);
     timed.env("ALMANDINE_REFERENCE", if options.redis { "1" } else { "0" });
     timed.env("PYTHONDONTWRITEBYTECODE", "1");
     let output = timed.output().map_err(|e| Unready::Broken(format!("timeout: {e}")))?;
