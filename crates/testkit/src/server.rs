@@ -181,8 +181,9 @@ impl Server {
                 }
                 Err(reason) => Err(reason),
             };
-            // What a killed process had asked of io_uring holds its listener a moment longer than the process lives.
-            let is_early = || self.log().get(before..).is_some_and(|log| log.contains("Address already in use"));
+            // What a killed process had asked of io_uring holds its listener a moment longer than the process lives: EADDRINUSE,
+            // whose text is another one with each library of C.
+            let is_early = || self.log().get(before..).is_some_and(|log| log.contains("(os error 98)"));
             if ready.is_ok() || !is_early() || Instant::now() > deadline {
                 break ready;
             }
