@@ -1,5 +1,6 @@
 //! What the tests need from the system: redis-server and Lua 5.1 as oracles, the clients, redis-py in a throwaway environment.
 
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -56,6 +57,25 @@ pub(crate) fn tcl() -> Result<(), String> {
     }
     if !present("redis-cli") {
         packages.push("redis-tools");
+    }
+    if packages.is_empty() { Ok(()) } else { apt_install(&packages) }
+}
+
+/// Installs what has Tcl speak TLS, and makes what the suite wants for it.
+pub(crate) fn tcl_tls() -> Result<(), String> {
+    let mut packages = Vec::new();
+    // A script that fails ends it with 1; one that is typed does not.
+    let mut tclsh = Command::new("tclsh");
+    let asked = tclsh.arg("/dev/stdin").stdin(Stdio::piped()).stderr(Stdio::null()).spawn().and_then(|mut child| {
+        child.stdin.take().map_or(Ok(()), |mut input| input.write_all(b"package require tls"))?;
+        child.wait()
+    });
+    if !asked.is_ok_and(|status| status.success()) {
+        packages.push("tcl-tls");
+    }
+    // It has no --version.
+    if Command::new("openssl").arg("version").output().is_err() {
+        packages.push("openssl");
     }
     if packages.is_empty() { Ok(()) } else { apt_install(&packages) }
 }

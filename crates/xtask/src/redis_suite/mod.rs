@@ -3,20 +3,22 @@
 //! Debian's source package of Redis 7.0 is fetched once ([`source`]). Each named file of its `tests` (`unit/geo`) runs in the
 //! suite's external mode against a server of its own ([`unit`]). What fails there must be listed in `tests/redis-suite.txt` with
 //! its reason, and what is listed must fail ([`expected`]): the list says exactly what of the suite does not hold. With
-//! `--own-server` the suite starts the servers itself ([`own`]).
+//! `--own-server` the suite starts the servers itself ([`own`]); with `--tls` its clients speak TLS ([`tls`]).
 
 mod expected;
 mod own;
 mod ports;
 mod source;
+mod tls;
 mod unit;
 
 use std::path::PathBuf;
 use std::time::Instant;
 
+use almandine_testkit::server::free_port;
 use expected::Expected;
 use ports::Ports;
-use unit::Results;
+use unit::{Results, Run};
 
 use crate::server::{self, Server};
 
@@ -79,10 +81,10 @@ pub(crate) const FAST: &[&str] = &[
     "unit/tracking",
 ];
 
-const USAGE: &str =
-    "usage: cargo xtask redis-suite [--own-server | --release | --fast-part | --tolerant | --redis | --verbose]... [unit/FILE]...
+const USAGE: &str = "usage: cargo xtask redis-suite [OPTION]... [unit/FILE]...
 
   --own-server the suite starts the servers itself, as it needs them: what it cannot try in its external mode
+  --tls        its clients, and the tools that it starts, speak TLS
   --release    against the release build instead of the debug build; ALMANDINE_SERVER names another server
   --fast-part  only the files that take seconds
   --tolerant   what is listed as failing may pass
@@ -97,6 +99,7 @@ struct Options<'a> {
     redis: bool,
     verbose: bool,
     own_server: bool,
+    tls: bool,
     files: Vec<&'a str>,
 }
 
@@ -141,6 +144,7 @@ fn parse<'a>(words: &[&'a str]) -> Option<Options<'a>> {
     for word in words {
         match *word {
             "--own-server" => options.own_server = true,
+            "--tls" => options.tls = true,
             "--release" => options.release = true,
             "--tolerant" => options.tolerant = true,
             "--redis" => options.redis = true,
@@ -155,6 +159,7 @@ fn parse<'a>(words: &[&'a str]) -> Option<Options<'a>> {
     }
     if options.files.is_empty() {
         options.files.extend(if options.own_server { own::FILES } else { FILES });
+        options.files.extend((options.own_server && options.tls).then_some(tls::FILE));
     }
     Some(options)
 }
@@ -162,6 +167,9 @@ fn parse<'a>(words: &[&'a str]) -> Option<Options<'a>> {
 fn run_files(options: &Options<'_>) -> Result<Told, String> {
     let root = crate::root::root();
     let suite = source::prepare(&root)?;
+    if options.tls {
+        tls::prepare(&root, &suite)?;
+    }
     let program = if options.redis { PathBuf::from("/usr/bin/redis-server") } else { server::build(&root, options.release)? };
     let expected = if options.redis { Expected::default() } else { Expected::read(&root.join("tests/redis-suite.txt"))? };
     let flags: &[&str] = if options.redis { &[] } else { AS_7_0 };
@@ -176,15 +184,19 @@ fn run_files(options: &Options<'_>) -> Result<Told, String> {
         }
         let started = Instant::now();
         let results = if let Some(tree) = &tree {
-            tree.run(file, &ports, &expected, options.verbose)?
+            tree.run(file, &Run { ports: &ports, expected: &expected, tls: options.tls, verbose: options.verbose })?
         } else {
+            let secure = options.tls.then(|| free_port().to_string());
+            let own = secure.as_ref().map(|port| tls::flags(&root, port)).unwrap_or_default();
+            let own: Vec<&str> = own.iter().map(String::as_str).collect();
+            let directory = suite.with_file_name(format!("server-{}", std::process::id()));
+            let server = Server::start(&program, &[FLAGS, flags, &own].concat(), &directory)?;
+            let port = secure.unwrap_or_else(|| server.port().to_string());
             unit::run(
                 &suite,
                 file,
-                Server::start(&program, &[FLAGS, flags].concat(), &suite.with_file_name(format!("server-{}", std::process::id())))?,
-                &ports,
-                &expected,
-                options.verbose,
+                (server, &port),
+                &Run { ports: &ports, expected: &expected, tls: options.tls, verbose: options.verbose },
             )?
         };
         let Results { passed, failed, .. } = &results;
@@ -223,6 +235,7 @@ mod tests {
         assert!(options.release && !options.redis && options.files == ["unit/geo"]);
         assert_eq!(parse(&[]).unwrap().files, FILES);
         assert_eq!(parse(&["--own-server"]).unwrap().files, own::FILES);
+        assert_eq!(parse(&["--own-server", "--tls"]).unwrap().files, [own::FILES, &[tls::FILE]].concat());
         assert!(parse(&["--fast"]).is_none());
         assert_eq!(parse(&["--fast-part", "--own-server"]).unwrap().files, own::FAST);
         assert_eq!(parse(&["--fast-part"]).unwrap().files, FAST);

@@ -8,9 +8,7 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::expected::Expected;
-use super::ports::Ports;
-use super::unit::{self, Results};
+use super::unit::{self, Results, Run};
 
 /// What is not in the other mode, or is there in part.
 pub(super) const FILES: &[&str] = &[
@@ -99,9 +97,9 @@ impl Tree {
     }
 
     /// Runs a file.
-    pub(super) fn run(&self, file: &str, ports: &Ports, expected: &Expected, verbose: bool) -> Result<Results, String> {
-        let mut tclsh = unit::suite(&self.0, file, &self.0.join("skipped"), ports, expected)?;
-        unit::drive(tclsh.args(["--clients", "1"]), verbose)
+    pub(super) fn run(&self, file: &str, run: &Run<'_>) -> Result<Results, String> {
+        let mut tclsh = unit::suite(&self.0, file, &self.0.join("skipped"), run)?;
+        unit::drive(tclsh.args(["--clients", "1"]), run.verbose)
     }
 }
 

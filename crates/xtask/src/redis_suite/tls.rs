@@ -6,11 +6,17 @@ use std::process::Command;
 
 use crate::prerequisites;
 
+/// What tries TLS itself, on servers that the suite starts.
+pub(super) const FILE: &str = "unit/tls";
+
 /// Files of `tests/tls` by the suite's names for them.
 const FILES: &[(&str, &str)] = &[
     ("ca.crt", "ca.crt"),
-    ("server.crt", "server.crt"),
-    ("server.key", "server.key"),
+    // Its key is encrypted by a test with a tool for RSA.
+    ("server-rsa.crt", "server.crt"),
+    ("server-rsa.key", "server.key"),
+    ("server.crt", "redis.crt"),
+    ("server.key", "redis.key"),
     ("alice.crt", "client.crt"),
     ("alice.key", "client.key"),
 ];
@@ -28,7 +34,9 @@ pub(super) fn prepare(root: &Path, suite: &Path) -> Result<(), String> {
     }
     let group = to.join(GROUP);
     if !group.is_file() {
-        let made = Command::new("openssl").args(["dhparam", "-dsaparam", "-out"]).arg(&group).arg("2048").output();
+        // One of RFC 7919, which needs no search for primes.
+        let words = ["genpkey", "-genparam", "-algorithm", "DH", "-pkeyopt", "group:ffdhe2048", "-out"];
+        let made = Command::new("openssl").args(words).arg(&group).output();
         if !made.is_ok_and(|output| output.status.success()) {
             return Err(format!("openssl could not make {}", group.display()));
         }

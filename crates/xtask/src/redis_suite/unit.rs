@@ -38,31 +38,38 @@ pub(super) struct Failure {
 /// What failed between tests has no name.
 const UNNAMED: &str = "(outside of a test)";
 
-/// Runs a file in the external mode.
-pub(super) fn run(
-    tree: &Path,
-    file: &str,
-    mut server: Server,
-    ports: &Ports,
-    expected: &Expected,
-    verbose: bool,
-) -> Result<Results, String> {
-    let mut tclsh = suite(tree, file, &server.directory().join("skipped"), ports, expected)?;
-    tclsh.args(["--host", "127.0.0.1", "--port", &server.port().to_string()]);
-    let mut results = drive(&mut tclsh, verbose)?;
+/// How files are run.
+pub(super) struct Run<'a> {
+    pub(super) ports: &'a Ports,
+    pub(super) expected: &'a Expected,
+    /// Clients speak TLS.
+    pub(super) tls: bool,
+    /// What the suite prints is shown.
+    pub(super) verbose: bool,
+}
+
+/// Runs a file in the external mode, against a server at a port that it has.
+pub(super) fn run(tree: &Path, file: &str, (mut server, port): (Server, &str), run: &Run<'_>) -> Result<Results, String> {
+    let mut tclsh = suite(tree, file, &server.directory().join("skipped"), run)?;
+    tclsh.args(["--host", "127.0.0.1", "--port", port]);
+    let mut results = drive(&mut tclsh, run.verbose)?;
     results.complete &= server.lives();
     Ok(results)
 }
 
 /// The command that runs a file; `skip_file` is written.
-pub(super) fn suite(tree: &Path, file: &str, skip_file: &Path, ports: &Ports, expected: &Expected) -> Result<Command, String> {
+pub(super) fn suite(tree: &Path, file: &str, skip_file: &Path, run: &Run<'_>) -> Result<Command, String> {
+    let expected = run.expected;
     let skipped = expected.skipped(file);
     fs::write(skip_file, skipped.join("\n") + "\n").map_err(|e| format!("{}: {e}", skip_file.display()))?;
     let mut tclsh = Command::new("tclsh");
-    let ports = ports.servers();
+    let ports = run.ports.servers();
     tclsh.current_dir(tree).env("TERM", "dumb").arg("tests/test_helper.tcl");
     tclsh.args(["--baseport", &ports.start.to_string(), "--portcount", &ports.len().to_string()]);
     tclsh.args(["--durable", "--timeout", SILENCE, "--single", file]);
+    if run.tls {
+        tclsh.arg("--tls");
+    }
     let tags: Vec<String> = expected.skipped_tags(file).iter().map(|tag| format!("-{tag}")).collect();
     if !tags.is_empty() {
         tclsh.args(["--tags", &tags.join(" ")]);
