@@ -6,6 +6,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
+use almandine_testkit::server::free_port;
+use almandine_testkit::tls::file as file_of;
 use almandine_testkit::{Client, Program, Server, Value};
 
 const PASSWORD: &str = "sesame-requirepass";
@@ -266,4 +268,30 @@ fn what_cannot_be_done_is_said() {
     fs::write(&place, "kept").unwrap();
     fails(&["--port", &port], PASSWORD, "exists");
     assert_eq!(fs::read_to_string(&place).unwrap(), "kept");
+}
+
+/// By TLS, with a certificate of the client; without, it says what to do.
+#[test]
+fn a_server_is_asked_by_tls() {
+    let port = free_port().to_string();
+    let (certificate, key, authority) = (file_of("server.crt"), file_of("server.key"), file_of("ca.crt"));
+    let flags = ["--tls-port", &port, "--tls-cert-file", &certificate, "--tls-key-file", &key, "--tls-ca-cert-file", &authority];
+    let server = Server::start(&Program::Almandine, &flags);
+    let (client, client_key) = (file_of("alice.crt"), file_of("alice.key"));
+    let ask = |name: &str, port: &str, options: &[&str]| {
+        let place = server.directory().join(name);
+        let mut command = Command::new(env!("CARGO_BIN_EXE_almandine-check"));
+        let output = command.args(["support", "--host", "localhost", "--port", port, "--tls"]).args(options).arg(&place).output();
+        let output = output.unwrap();
+        (output.status.code(), String::from_utf8_lossy(&output.stdout).into_owned())
+    };
+    let shown = ["--cert", &client, "--key", &client_key];
+    let (code, said) = ask("a.tar.gz", &port, &[&["--cacert", &authority][..], &shown].concat());
+    assert_eq!(code, Some(0), "{said}");
+    let (code, said) = ask("b.tar.gz", &port, &shown);
+    assert!(code == Some(3) && said.contains("--cacert"), "{said}");
+    let (code, said) = ask("c.tar.gz", &port, &["--insecure"]);
+    assert!(code == Some(3) && said.contains("wants a certificate of the client"), "{said}");
+    let (code, said) = ask("d.tar.gz", &server.address().port().to_string(), &["--insecure"]);
+    assert!(code == Some(3) && said.contains("TLS"), "{said}");
 }

@@ -7,6 +7,9 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Duration;
 
+use super::tls::{Encrypted, TlsOptions};
+
+/// For a connection, and for each step of its handshake.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 const REPLY_TIMEOUT: Duration = Duration::from_secs(30);
 /// Bytes of one reply, and of one line of it.
@@ -46,14 +49,20 @@ pub(super) struct Connection {
 }
 
 impl Connection {
-    pub(super) fn tcp(host: &str, port: u16) -> io::Result<Self> {
+    pub(super) fn tcp(host: &str, port: u16, tls: &TlsOptions) -> io::Result<Self> {
         let mut last = Error::new(ErrorKind::NotFound, "the host has no address");
         for address in (host, port).to_socket_addrs()? {
             match TcpStream::connect_timeout(&address, CONNECT_TIMEOUT) {
                 Ok(stream) => {
-                    stream.set_read_timeout(Some(REPLY_TIMEOUT))?;
-                    stream.set_write_timeout(Some(REPLY_TIMEOUT))?;
-                    return Ok(Self::new(Box::new(stream), address.ip().to_canonical().is_loopback()));
+                    let socket = stream.try_clone()?;
+                    socket.set_read_timeout(Some(CONNECT_TIMEOUT))?;
+                    socket.set_write_timeout(Some(REPLY_TIMEOUT))?;
+                    let stream: Box<dyn Stream> = match tls.tls {
+                        true => Box::new(Encrypted::open(stream, tls.session(host)?)?),
+                        false => Box::new(stream),
+                    };
+                    socket.set_read_timeout(Some(REPLY_TIMEOUT))?;
+                    return Ok(Self::new(stream, address.ip().to_canonical().is_loopback()));
                 }
                 Err(error) => last = error,
             }
@@ -134,7 +143,7 @@ impl Connection {
 }
 
 fn not_redis() -> Error {
-    Error::new(ErrorKind::InvalidData, "the peer does not speak the protocol; connections by TLS are not made")
+    Error::new(ErrorKind::InvalidData, "the peer does not speak the protocol: does this port speak TLS (--tls)?")
 }
 
 #[cfg(test)]

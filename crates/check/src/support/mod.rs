@@ -7,6 +7,7 @@ mod connection;
 mod log;
 mod machine;
 mod redact;
+mod tls;
 
 use std::fs;
 use std::io;
@@ -17,6 +18,7 @@ use serde_json::json;
 
 use self::collect::Collection;
 use self::connection::{Connection, Reply};
+use self::tls::TlsOptions;
 use crate::report::{Outcome, Report};
 
 /// Where redis-cli takes its password from, too.
@@ -31,12 +33,14 @@ pub(crate) struct Support {
     /// Name or address of the server.
     #[arg(long, default_value = "127.0.0.1")]
     host: String,
-    /// Its port, without TLS.
+    /// Its port.
     #[arg(long, short, default_value = "6379")]
     port: u16,
     /// Its Unix socket, instead of host and port.
-    #[arg(long, value_name = "PATH", conflicts_with_all = ["host", "port"])]
+    #[arg(long, value_name = "PATH", conflicts_with_all = ["host", "port", "tls"])]
     socket: Option<PathBuf>,
+    #[command(flatten)]
+    tls: TlsOptions,
     /// The user to log in as, when it is not the default one.
     #[arg(long)]
     user: Option<String>,
@@ -79,7 +83,7 @@ fn connect(task: &Support) -> io::Result<(Connection, Vec<String>)> {
     };
     let (place, connection) = match &task.socket {
         Some(path) => (path.display().to_string(), Connection::unix(path)),
-        None => (format!("{}:{}", task.host, task.port), Connection::tcp(&task.host, task.port)),
+        None => (format!("{}:{}", task.host, task.port), Connection::tcp(&task.host, task.port, &task.tls)),
     };
     let at = |error: io::Error| io::Error::new(error.kind(), format!("{place}: {error}"));
     let mut connection = connection.map_err(at)?;
