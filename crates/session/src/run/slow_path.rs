@@ -14,7 +14,7 @@ use crate::run::outcome::{BatchEnd, Pending};
 use crate::run::runner::{Called, steps};
 use crate::state::connection::Connection;
 use crate::state::worker::Worker;
-use crate::steps::admit::{Admission, admit, is_other_protocol};
+use crate::steps::admit::{Admission, admit, is_other_protocol, is_reading_script};
 use crate::steps::reply;
 
 /// Steps around a command that runs with every check.
@@ -88,7 +88,12 @@ impl Worker {
         connection.client.write_invalidations(out);
         let mark = out.mark();
         let bytes_max = usize::try_from(self.runner.context.settings().connections.query_buffer_bytes_max).unwrap_or(usize::MAX);
-        transaction::queue(&mut connection.client, dispatch, args, bytes_max, &mut self.unit.spare_queue);
+        // EXEC is held back for what may write; a script that says that it does not may not.
+        let mut queued = *dispatch;
+        if is_reading_script(&self.runner.context, dispatch, args) {
+            queued.flags = queued.flags.without(Flags::MAY_WRITE);
+        }
+        transaction::queue(&mut connection.client, &queued, args, bytes_max, &mut self.unit.spare_queue);
         reply::queued(out, 1);
         Ok(mark)
     }

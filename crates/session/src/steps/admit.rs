@@ -131,7 +131,7 @@ pub(crate) fn admit(
 
 /// Whether a script is called that says it writes nothing.
 #[cold]
-fn is_reading_script(context: &Context, dispatch: &Dispatch, args: Args<'_>) -> bool {
+pub(crate) fn is_reading_script(context: &Context, dispatch: &Dispatch, args: Args<'_>) -> bool {
     let Handler::Script(prepare) = dispatch.run else { return false };
     prepare(context, args).is_ok_and(|call| call.writes_nothing())
 }
