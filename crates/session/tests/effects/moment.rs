@@ -70,7 +70,10 @@ pub(crate) fn copies_are_between_transactions(seed: u64, copies: usize) {
         }
         let _stopping = Stopping(&stop);
         let mut accessor = rig.keyspace.accessor().unwrap();
-        await_batches(&batches, 1);
+        // Most accounts are there then, however busy the machine is.
+        while batches.load(Ordering::Relaxed) < 20 {
+            await_batches(&batches, 1);
+        }
         for _ in 0..copies {
             accessor.begin_batch(clock::unix_ms());
             let copying = accessor.unit().begin_copying(SAVED_BYTES_MAX).unwrap();
