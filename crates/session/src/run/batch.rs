@@ -32,7 +32,6 @@ impl Worker {
         let mut done = first;
         while done < received.len() {
             let Executed { commands, end } = if self.needs_care(connection) {
-                self.runner.seen.forget();
                 self.execute_next(connection, received, out, done)
             } else {
                 self.execute_group(connection, received, out, done)
@@ -52,8 +51,13 @@ impl Worker {
 
     /// Runs the next command with every check, or the whole transaction that it begins to queue.
     fn execute_next(&mut self, connection: &mut Connection, received: Received<'_>, out: &mut Output, next: usize) -> Executed {
-        let executed = self.execute_received(connection, received, out, next);
-        executed.unwrap_or_else(|| Executed::one(self.execute_slowly(connection, received.args(next), out)))
+        match self.execute_received(connection, received, out, next) {
+            Some(executed) => {
+                self.runner.seen.forget();
+                executed
+            }
+            None => Executed::one(self.execute_slowly(connection, received.args(next), out)),
+        }
     }
 
     /// Plans and runs a group that begins with command `first` of the batch.
@@ -101,7 +105,7 @@ impl Worker {
             }
         }
         if runner.seen.is_asked() {
-            runner.seen.note(&group[..ran], &runner.context.instance.persistence.log);
+            runner.seen.note(&group[..ran], &runner.context);
         }
         if let Some(last) = group[..ran].last() {
             connection.last_command = last.dispatch.map_or(u32::MAX, |dispatch| u32::from(dispatch.index));

@@ -2,13 +2,21 @@
 //!
 //! While the operation log is on, each group of commands notes the greatest number of the units that have last changed its keys,
 //! behind its looks: what a look has met had its number before, under the latch. That is enough for commands that look at the one
-//! key which they name and at nothing else; a round with any other command depends on all that was done before its end.
+//! key which they name and at nothing else, and for those that look at none; a round with any other command depends on all that
+//! was done before its end.
 
 use almandine_base::step;
-use almandine_handler::{Flags, Handler};
-use almandine_instance::OperationLog;
+use almandine_handler::{Context, Dispatch, Flags, Handler, Table};
 
 use crate::steps::plan::Planned;
+
+/// Whether a command looks at no data, so that its reply depends on nothing that was done: PING and the like, which are allowed
+/// while data is loaded, and INFO, so that an operator is answered while a disk or an object store is away.
+pub(crate) fn is_blind(dispatch: &Dispatch, table: &Table) -> bool {
+    let is_read = || matches!(dispatch.run, Handler::Read(_)) && !dispatch.flags.any(Flags::ANY_KEY.with(Flags::MANY_KEYS));
+    let is_info = || table.row(dispatch.index).command.spec.name == "INFO";
+    dispatch.key == 0 && !dispatch.flags.any(Flags::NOT_LOADING) && (is_read() || is_info())
+}
 
 /// See the module.
 #[derive(Debug, Default)]
@@ -46,8 +54,12 @@ impl Seen {
 
     /// Notes what a group of commands has seen, behind the last of them.
     #[cold]
-    pub(crate) fn note(&mut self, group: &[Planned], log: &OperationLog) {
+    pub(crate) fn note(&mut self, group: &[Planned], context: &Context) {
+        let log = &context.instance.persistence.log;
         for planned in group {
+            if planned.dispatch.is_some_and(|dispatch| is_blind(dispatch, context.table)) {
+                continue;
+            }
             let looks = planned.dispatch.is_some_and(|dispatch| {
                 dispatch.key != 0 && matches!(dispatch.run, Handler::Read(_)) && !dispatch.flags.any(Flags::ANY_KEY)
             });

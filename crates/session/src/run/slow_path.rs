@@ -12,6 +12,7 @@ use almandine_resp::Args;
 
 use crate::run::outcome::{BatchEnd, Pending};
 use crate::run::runner::{Called, steps};
+use crate::run::seen::is_blind;
 use crate::state::connection::Connection;
 use crate::state::worker::Worker;
 use crate::steps::admit::{Admission, admit, is_other_protocol, is_reading_script};
@@ -34,12 +35,18 @@ impl Worker {
         match resolved {
             None if is_other_protocol(args) => return BatchEnd::OtherProtocol,
             None => self.runner.refuse_unplanned(&mut connection.client, out, args),
+            // What is refused has seen nothing.
             Some(dispatch) => match self.admit_one(&connection.client, dispatch, args) {
                 Admission::Paused => return BatchEnd::Paused,
-                Admission::Granted => match self.run_or_queue(connection, dispatch, args, out) {
-                    Ok(begin) => mark = begin,
-                    Err(pending) => return BatchEnd::Pending(pending),
-                },
+                Admission::Granted => {
+                    if !is_blind(dispatch, self.runner.context.table) {
+                        self.runner.seen.forget();
+                    }
+                    match self.run_or_queue(connection, dispatch, args, out) {
+                        Ok(begin) => mark = begin,
+                        Err(pending) => return BatchEnd::Pending(pending),
+                    }
+                }
                 Admission::Refused(error) => self.runner.refuse(&mut connection.client, out, dispatch, &error),
                 Admission::Denied(denial) => self.runner.deny(&mut connection.client, out, Refused { dispatch, args, denial }),
             },
