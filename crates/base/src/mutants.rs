@@ -182,6 +182,20 @@ table! {
     NameFirst,
     /// Log: files that a backup has are not written again.
     KeepLinked,
+    /// Archive: shipping what a file has before the catalog names it.
+    ShipFirst,
+    /// Archive: naming a base when the log that completes it is shipped.
+    ShipThrough,
+    /// Archive: going on with one of the own only.
+    CompareOwner,
+    /// Archive: keeping the catalog with which it was taken over.
+    KeepClaim,
+    /// Archive: keeping the seals of former owners.
+    KeepSeal,
+    /// Archive: sealing the last segment of one that is taken over.
+    SealArchive,
+    /// Archive: adding nothing behind a seal.
+    HeedSeal,
     /// Log: syncing the directory before the manifest names a file in it.
     SyncNames,
     /// Log: comparing the sum of the part before with what a part follows.

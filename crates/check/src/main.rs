@@ -5,6 +5,7 @@
 
 mod convert;
 mod cut;
+mod fetch;
 mod log;
 mod progress;
 mod repair;
@@ -66,6 +67,14 @@ enum Task {
         #[arg(long)]
         yes: bool,
     },
+    /// Copy the archive of a log from object storage to a directory, for a look or a restart at a point in time. The server that
+    /// writes it goes on; another one that is to go on with it starts with `log-object-url` and an empty directory instead.
+    Fetch {
+        /// s3://BUCKET/FOLDER, az://CONTAINER/FOLDER, gs://BUCKET/FOLDER or file:///FOLDER, with credentials from the environment.
+        url: String,
+        /// Where the log is to be; empty, or not there yet.
+        directory: PathBuf,
+    },
     /// Write a log, an append-only file of Redis or a snapshot in another form. What is read is not changed.
     Convert(convert::Convert),
     /// Make a manifest that is missing or damaged anew from the segments; of one that is whole, say whether what it names is.
@@ -95,6 +104,7 @@ fn main() -> ExitCode {
     let mut report = Report::default();
     let result = match &cli.command {
         Task::PrintReference(_) => Ok(Outcome::Whole),
+        Task::Fetch { url, directory } => Ok(fetch::fetch(url, directory, &mut report)),
         Task::Convert(task) => Ok(convert::convert(task, &mut report)),
         Task::Support(task) => Ok(support::support(task, &mut report)),
         Task::Verify { path, search } => verify::verify(path, search.bytes(), &mut report),

@@ -66,7 +66,7 @@ choices! {
     StorageDevice { File "file", Memory "memory", Null "null", Faulty "faulty" }
     /// What becomes of records read from storage.
     CopyReads { None "none", ReadCache "read-cache", Tail "tail" }
-    /// Which of two tiers must have a page before it may leave memory.
+    /// Which of two tiers must have a page before it may leave memory, or a group of the log before it is acknowledged.
     CommitTier { Directory "directory", ObjectStore "object-store" }
     /// As of which version of Redis OBJECT ENCODING names lists and sets.
     EncodingNames { Before72 "7.0", Since72 "7.2" }

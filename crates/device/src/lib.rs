@@ -35,7 +35,7 @@ pub use limited::{LimitedDevice, Quota};
 pub use memory::MemoryDevice;
 pub use null::NullDevice;
 #[cfg(feature = "object-store")]
-pub use object::{ObjectDevice, ObjectOptions, ObjectReport};
+pub use object::{ObjectDevice, ObjectFolder, ObjectOptions, ObjectReport};
 pub use sharded::ShardedDevice;
 pub use tiered::{Tier, TierOptions, TierReport, TieredDevice};
 pub use watched::WatchedDevice;

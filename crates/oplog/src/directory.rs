@@ -200,6 +200,23 @@ pub fn read_manifest(directory: &Path) -> Result<Option<Manifest>, Fault> {
     }
 }
 
+/// Whether a directory has neither manifest nor files of a log.
+pub(crate) fn is_empty(directory: &Path) -> Result<bool, Fault> {
+    Ok(names(directory)?.iter().all(|name| name == LOCK || !is_of_log(name)))
+}
+
+/// Removes the manifest of a log and its files.
+pub(crate) fn drop_all(directory: &Path) -> Result<(), Fault> {
+    let mut own: Vec<String> = names(directory)?.into_iter().filter(|name| name != LOCK && is_of_log(name)).collect();
+    // Without it the others are no log.
+    own.sort_by_key(|name| name != MANIFEST);
+    for name in own {
+        let path = directory.join(name);
+        files::remove(&path).map_err(|error| Fault::io("remove", &path, error))?;
+    }
+    Ok(())
+}
+
 /// The numbers of the segments that are in a directory, ascending.
 ///
 /// # Errors

@@ -9,6 +9,7 @@
 #![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_types))]
 
 pub mod append;
+pub mod archive;
 pub mod backup;
 pub mod directory;
 pub mod draft;

@@ -47,6 +47,7 @@ use almandine_config::{Config, Startup};
 pub use commands::command_names;
 pub use convert::{Conversion, Converted, Form};
 pub use node::Node;
+pub use operation_log::object_folder;
 
 #[cfg(not(feature = "jemalloc"))]
 #[global_allocator]

@@ -23,7 +23,7 @@ use almandine_recovery::base::DeviceHead;
 use crate::background::Control;
 use crate::listeners::{Asked, Listeners};
 use crate::network::Network;
-use crate::operation_log::{LogSlot, Rewriter};
+use crate::operation_log::{Archiver, LogSlot, Rewriter};
 use crate::snapshots::Saver;
 use crate::tls::Tls;
 use crate::workers::Workers;
@@ -81,6 +81,8 @@ pub struct Node {
     log: Arc<LogSlot>,
     /// Gives it new bases; none once the node is stopped.
     rewriter: Option<Rewriter>,
+    /// Ships it to object storage, where settings say so; none once the node is stopped.
+    archiver: Option<Archiver>,
 }
 
 /// Where the data is that a node starts with.
@@ -164,7 +166,8 @@ impl Node {
             Arc::clone(&log),
             Box::new(move |settings| host.directory(settings)),
         )?);
-        Ok(Self { instance, table, network, handle, reactor: selected.kind, control, saver, data, log, rewriter })
+        let archiver = Archiver::start(Arc::clone(&instance), Arc::clone(&log))?;
+        Ok(Self { instance, table, network, handle, reactor: selected.kind, control, saver, data, log, rewriter, archiver })
     }
 
     /// Begins to serve, and loads the data that is there. What takes a moment only is loaded before: clients wait for it, and are
@@ -218,7 +221,9 @@ impl Node {
                 let settings = &self.instance.config.snapshot().settings;
                 self.instance.keyspace.settings().set_budget(settings.memory.maxmemory);
                 apply::set_eviction(settings, &self.instance.keyspace);
-                log.map(|log| self.log.put(log)).is_some()
+                let has_log = log.map(|log| self.log.put(log)).is_some();
+                self.instance.persistence.archive.wake();
+                has_log
             }
         };
         if loaded {
@@ -280,6 +285,9 @@ impl Node {
         // A node that unwinds leaves its log as a crash does: the next start takes what the rings have.
         if !std::thread::panicking() {
             operation_log::end(&self.instance, &self.log);
+        }
+        if let Some(archiver) = self.archiver.take() {
+            archiver.join();
         }
         self.network.end_console();
         outcome

@@ -6,7 +6,9 @@ use almandine_testkit::{Program, Server};
 
 #[test]
 fn a_configured_object_storage_is_an_error_that_says_how_to_build() {
-    let flags = ["--storage-object-url", "s3://bucket/folder"];
-    let refusal = Server::try_start(&Program::Almandine, &flags, &[]).err().unwrap_or_default();
-    assert!(refusal.contains("--features object-store"), "{refusal}");
+    for name in ["--storage-object-url", "--log-object-url"] {
+        let flags = [name, "s3://bucket/folder", "--appendonly", if name == "--log-object-url" { "yes" } else { "no" }];
+        let refusal = Server::try_start(&Program::Almandine, &flags, &[]).err().unwrap_or_default();
+        assert!(refusal.contains("--features object-store"), "{refusal}");
+    }
 }

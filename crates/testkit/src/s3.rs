@@ -177,6 +177,9 @@ impl State {
         let mut objects = self.objects();
         let missing = || Answer(404, Vec::new(), b"<Error><Code>NoSuchKey</Code></Error>".to_vec());
         match request.method.as_str() {
+            "PUT" if request.headers.contains_key("if-none-match") && objects.contains_key(&request.path) => {
+                Answer(412, Vec::new(), b"<Error><Code>PreconditionFailed</Code></Error>".to_vec())
+            }
             "PUT" => {
                 objects.insert(request.path.clone(), request.body.clone());
                 Answer(200, Vec::new(), Vec::new())

@@ -1,7 +1,7 @@
 //! Snapshots and the append-only file.
 
 use super::{LONG, MEMORY, NATURAL, TEXT, YES_NO, backup_name, directory_name, dump_name, file_name};
-use crate::choices::{AofFormat, Choice, LogSync, SnapshotVersion, VersionCheck};
+use crate::choices::{AofFormat, Choice, CommitTier, LogSync, SnapshotVersion, VersionCheck};
 use crate::kind::Kind;
 use crate::parameter::section;
 use crate::special::SavePoint;
@@ -48,6 +48,15 @@ section! {
         "Where writes lie that are on their way to the log: a directory of a file system in memory, which outlives the process. \
          auto is /dev/shm, and none in a container; with none, replies wait until the log's file has what they acknowledge."
         => ring_directory: String;
+    "log-object-url": TEXT = "" [immutable own]
+        "Object storage that has a copy of the log of writes, from which a server with an empty directory starts: \
+         s3://BUCKET/FOLDER, az://CONTAINER/FOLDER, gs://BUCKET/FOLDER or file:///FOLDER, with credentials from the environment as \
+         for storage-object-url. One server per address: another one that starts from it takes it over. Needs a server built \
+         with the feature object-store."
+        => log_object_url: String;
+    "commit-tier": (Kind::Choice(CommitTier::NAMES)) = "directory" [immutable own]
+        "With log-object-url and appendfsync always: whether replies leave when the disk has what they acknowledge, or only when \
+         the object storage has it, too." => commit_tier: CommitTier;
     "log-segment-size": (Kind::Memory(4 << 20, 1 << 30)) = "64mb" [own]
         "Bytes of a file of the log of writes; a multiple of 2mb. Files that are begun later have another size that is set. Up to \
          two are ready before they are written, so that a full disk keeps room for what was begun." => log_segment_bytes: u64;

@@ -226,6 +226,8 @@ pub static FAMILIES: &[Family] = &[
     field("almandine_storage_object_read_errors_total", "storage_object_read_errors"),
     field("almandine_storage_object_write_errors_total", "storage_object_write_errors"),
     field("almandine_storage_object_delete_errors_total", "storage_object_delete_errors"),
+    field("almandine_log_archive_behind_bytes", "log_archive_behind_bytes"),
+    field("almandine_log_archive_errors_total", "log_archive_errors"),
 ];
 
 #[cfg(test)]

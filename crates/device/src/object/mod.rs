@@ -20,9 +20,11 @@ use tokio::runtime::Runtime;
 
 use crate::ranges::Ranges;
 use crate::{BLOCK_BYTES, BlockingSource, Device, OpenMode, Source, error};
+pub use folder::ObjectFolder;
 use gather::Gathering;
 
 mod address;
+mod folder;
 mod gather;
 
 const NAME_BEGINS: &str = "almandine-";
@@ -53,11 +55,15 @@ impl ObjectOptions {
     /// The settings that the clouds' own tools take from the environment: `AWS_…`, `AZURE_…`, `GOOGLE_…`.
     #[must_use]
     pub fn with_environment(mut self) -> Self {
-        let ours = |name: &str| ["AWS_", "AZURE_", "GOOGLE_"].iter().any(|begin| name.starts_with(begin));
-        let variables = std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
-        self.settings.extend(variables.filter(|(name, _)| ours(name)));
+        self.settings.extend(environment());
         self
     }
+}
+
+fn environment() -> Vec<(String, String)> {
+    let ours = |name: &str| ["AWS_", "AZURE_", "GOOGLE_"].iter().any(|begin| name.starts_with(begin));
+    let variables = std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
+    variables.filter(|(name, _)| ours(name)).collect()
 }
 
 /// How requests fared; those that a second attempt helped do not count.

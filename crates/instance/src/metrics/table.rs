@@ -9,7 +9,7 @@ use almandine_oplog::writer::LogFigures;
 use super::MetricValue::{Decimal, Integer, Microseconds, Percent, Signed, Text};
 use super::readings::{Readings, human, ratio};
 use super::{Metric, MetricKind, MetricValue, Section};
-use crate::{LoadingFigures, PauseScope, REDIS_VERSION, VERSION};
+use crate::{Archive, ArchiveState, LoadingFigures, PauseScope, REDIS_VERSION, VERSION};
 
 macro_rules! metrics {
     ($($section:ident $kind:ident $name:ident: $help:literal = $value:expr;)+) => {
@@ -416,6 +416,16 @@ metrics! {
         |r| of_log(r, |log| log.payload_bytes);
     Storage Counter oplog_groups: "Groups in which they were written" = |r| of_log(r, |log| log.groups);
     Storage Counter oplog_syncs: "Syncs" = |r| of_log(r, |log| log.syncs);
+    Storage Text log_archive_state: "How the log's archive in object storage fares: begun, shipping, failing, taken-over; this and \
+        the next three with log-object-url" = |r| of_archive(r, |archive| Text(archive.state().0.name().to_owned()));
+    Storage Gauge log_archive_behind_bytes: "Durable bytes of the log that it does not have" =
+        |r| of_archive(r, |archive| {
+            let durable = r.instance.persistence.log.progress().map_or(0, |progress| progress.durable_place().0);
+            Integer(durable.saturating_sub(archive.archived_lsn()))
+        });
+    Storage Counter log_archive_errors: "Failures of it, which are tried again" =
+        |r| of_archive(r, |archive| Integer(archive.errors()));
+    Storage Text log_archive_last_error: "What the last of these said" = |r| of_archive(r, |archive| Text(archive.state().1));
     Storage Gauge log_memory_limit_bytes: "Bytes of log pages that maxmemory leaves, with a device" =
         |r| Integer(r.tier.log_limit_bytes);
     Storage Counter storage_updates_in_place: "Updates that changed a record where it is" = |r| {
@@ -442,6 +452,12 @@ fn is_unlogged(r: &Readings<'_>) -> bool {
 /// A figure of the operation log, which is shown while there is one.
 fn of_log(readings: &Readings<'_>, figure: impl FnOnce(&LogFigures) -> u64) -> MetricValue {
     readings.log.as_ref().map_or(MetricValue::Absent, |log| Integer(figure(log)))
+}
+
+/// A figure of the log's archive, where there is one.
+fn of_archive(readings: &Readings<'_>, figure: impl FnOnce(&Archive) -> MetricValue) -> MetricValue {
+    let archive = &readings.instance.persistence.archive;
+    if archive.state().0 == ArchiveState::Off { MetricValue::Absent } else { figure(archive) }
 }
 
 /// A figure of loading, which is shown meanwhile only.

@@ -1,5 +1,6 @@
 //! What the sessions know of files: data that is being loaded, snapshots that are written, and which commands are refused for them.
 
+mod archive;
 mod backups;
 mod loading;
 mod log;
@@ -8,6 +9,7 @@ mod saves;
 
 use std::sync::atomic::{AtomicU8, Ordering};
 
+pub use archive::{Archive, ArchiveState};
 pub use backups::{BackupFigures, BackupFiles, BackupState, Backups};
 pub use loading::{Loading, LoadingFigures};
 pub use log::{Hearing, LogSeal, OperationLog};
@@ -34,6 +36,8 @@ pub struct Persistence {
     pub rewrites: Rewrites,
     /// Backups of it.
     pub backups: Backups,
+    /// Its copy in object storage.
+    pub archive: Archive,
 }
 
 impl Persistence {

@@ -50,6 +50,11 @@ pub struct LogProgress {
     /// How long what could be written waits, for proofs.
     delay_ns: AtomicU64,
     figures: Mutex<LogFigures>,
+    /// Behind the last durable group, and its epoch.
+    place: Mutex<(u64, u64)>,
+    /// What is durable counts when the archive has it, too; the epoch through which it has.
+    awaits_archive: AtomicBool,
+    archived: AtomicU64,
     pub(super) waker: Arc<Waker>,
     /// What is there is to be written before its time.
     pub(super) is_pressed: AtomicBool,
@@ -85,10 +90,37 @@ impl LogProgress {
         self.written.load(Ordering::Acquire)
     }
 
-    /// All units of epochs up to this one outlive a crash of the machine.
+    /// All units of epochs up to this one outlive a crash of the machine; or its loss, where the archive is awaited.
     #[must_use]
     pub fn durable_epoch(&self) -> u64 {
-        self.durable.load(Ordering::Acquire)
+        let durable = self.durable.load(Ordering::Acquire);
+        match self.awaits_archive.load(Ordering::Acquire) {
+            true => durable.min(self.archived.load(Ordering::Acquire)),
+            false => durable,
+        }
+    }
+
+    /// The LSN behind the last group that is durable on the disk here, and the epoch through which all units are before it.
+    #[must_use]
+    pub fn durable_place(&self) -> (u64, u64) {
+        *self.place.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether something that was written is not durable on the disk here.
+    #[must_use]
+    pub fn is_behind_disk(&self) -> bool {
+        let (written, durable) = self.epochs();
+        durable < written
+    }
+
+    /// Whether what is durable counts only when the archive has it, too.
+    pub fn await_archive(&self, awaits: bool) {
+        self.awaits_archive.store(awaits, Ordering::Release);
+    }
+
+    /// The archive has all units of epochs up to this one.
+    pub fn set_archived(&self, epoch: u64) {
+        self.archived.fetch_max(epoch, Ordering::AcqRel);
     }
 
     /// Bytes of the log behind its base.
@@ -172,6 +204,11 @@ impl LogProgress {
         self.figures.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
+    /// What is written, and what is durable on the disk.
+    pub(super) fn epochs(&self) -> (u64, u64) {
+        (self.written.load(Ordering::Acquire), self.durable.load(Ordering::Acquire))
+    }
+
     pub(super) fn wanted(&self) -> u64 {
         self.wanted.load(Ordering::Acquire)
     }
@@ -189,6 +226,10 @@ impl LogProgress {
             figures.last_write_failed = true;
             figures.last_failure = Some(fault.to_string());
         });
+    }
+
+    pub(super) fn set_place(&self, lsn: u64, epoch: u64) {
+        *self.place.lock().unwrap_or_else(PoisonError::into_inner) = (lsn, epoch);
     }
 
     /// True when one of them is greater than before.
@@ -221,5 +262,25 @@ impl LogProgress {
             self.breaks.fetch_add(1, Ordering::AcqRel);
         }
         self.state.swap(state as u8, Ordering::AcqRel) != state as u8
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_disk_has_counts_when_an_awaited_archive_has_it() {
+        let progress = LogProgress::default();
+        progress.advance(9, 7);
+        progress.set_place(4096, 7);
+        assert_eq!((progress.durable_epoch(), progress.durable_place(), progress.is_behind_disk()), (7, (4096, 7), true));
+        progress.await_archive(true);
+        assert_eq!((progress.written_epoch(), progress.durable_epoch()), (9, 0));
+        progress.set_archived(5);
+        progress.set_archived(4);
+        assert_eq!(progress.durable_epoch(), 5, "INV-OPLOG-4: what was promised is not taken back");
+        progress.set_archived(8);
+        assert_eq!((progress.durable_epoch(), progress.epochs()), (7, (9, 7)), "the disk has less than the archive then");
     }
 }

@@ -72,7 +72,8 @@ impl Work {
         let now = clock::monotonic_ns();
         progress.count(|figures| figures.bytes = log.bytes());
         // Of the writer before, where there was one.
-        let (written, durable) = (progress.written_epoch(), progress.durable_epoch());
+        let (written, durable) = progress.epochs();
+        progress.set_place(log.ends().1.lsn, durable);
         Self {
             log: Some(log),
             source,
@@ -237,7 +238,7 @@ impl Work {
         }
         self.tries = 0;
         // What finds nothing pending finds said what was written and what is durable; those that are told so find nothing pending.
-        let has_advanced = self.progress.advance(self.written, self.durable);
+        let has_advanced = self.advance();
         self.source.release(through);
         if has_advanced {
             self.listener.advanced();
@@ -259,9 +260,17 @@ impl Work {
     }
 
     fn tell(&mut self) {
-        if self.progress.advance(self.written, self.durable) {
+        if self.advance() {
             self.listener.advanced();
         }
+    }
+
+    /// True when more is written or durable than before.
+    fn advance(&self) -> bool {
+        if let Some(log) = &self.log {
+            self.progress.set_place(log.ends().1.lsn, self.durable);
+        }
+        self.progress.advance(self.written, self.durable)
     }
 
     fn set_state(&mut self, state: LogState) {

@@ -1,6 +1,7 @@
 //! The log in files: what was appended is read again, or refused where it was damaged.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
 
+mod archive;
 mod backup;
 mod damage;
 mod recover;
@@ -19,7 +20,17 @@ struct Folder(PathBuf);
 
 impl Folder {
     fn new(name: &str) -> Self {
-        let path = std::env::temp_dir().join(format!("almandine-log-{name}-{}", std::process::id()));
+        Self::below(&std::env::temp_dir(), name)
+    }
+
+    /// In memory, where there is such a place: for tests that sync often.
+    fn quick(name: &str) -> Self {
+        let memory = Path::new("/dev/shm");
+        Self::below(&if memory.is_dir() { memory.to_owned() } else { std::env::temp_dir() }, name)
+    }
+
+    fn below(directory: &Path, name: &str) -> Self {
+        let path = directory.join(format!("almandine-log-{name}-{}", std::process::id()));
         let _ = std::fs::remove_dir_all(&path);
         Self(path)
     }

@@ -8,6 +8,7 @@ use almandine_config::choices::LogSync;
 use almandine_io::files;
 use almandine_io::memory::HUGE_PAGE_BYTES;
 use almandine_oplog::append::LogOptions;
+use almandine_oplog::archive::Shipper;
 use almandine_oplog::directory::{Directory, base_path};
 use almandine_oplog::manifest::Manifest;
 use almandine_oplog::writer::SyncMode;
@@ -15,6 +16,7 @@ use almandine_recovery::base::{BaseFault, DeviceHead, DeviceReader};
 use almandine_recovery::load::FileInput;
 
 use super::base::DEVICE_PART;
+use super::fetch;
 use crate::redis_files;
 
 /// A log that is to be recovered. This process has its lock.
@@ -27,6 +29,8 @@ pub(crate) struct Found {
     pub(super) snapshot: PathBuf,
     /// An append-only file of Redis is there that this server has written before that snapshot.
     pub(super) is_exported: bool,
+    /// What ships the log, where its archive has answered: for comparison.
+    pub(super) shipper: Option<Shipper>,
     bytes: u64,
 }
 
@@ -92,6 +96,7 @@ pub(crate) fn find(settings: &Settings, base: &Path, snapshot: PathBuf) -> io::R
     let base = files::canonical(base).map_err(unfound)?;
     let path = base.join(&settings.persistence.log_directory);
     let directory = Directory::take(&path).map_err(io::Error::other)?;
+    let shipper = fetch::prepare(settings, &directory)?;
     let manifest = directory.manifest().map_err(io::Error::other)?;
     let is_new = manifest.base.is_none() && manifest.run == 0;
     let mut redis = if is_new { redis_files::find(settings, &base, &path)? } else { None };
@@ -113,5 +118,5 @@ pub(crate) fn find(settings: &Settings, base: &Path, snapshot: PathBuf) -> io::R
         Some(source) => source.bytes(),
         None => manifest.segments.iter().map(|segment| segment.bytes).sum(),
     };
-    Ok(Found { directory, manifest, redis, snapshot, is_exported, bytes })
+    Ok(Found { directory, manifest, redis, snapshot, is_exported, shipper, bytes })
 }

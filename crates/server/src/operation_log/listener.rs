@@ -17,6 +17,7 @@ impl LogListener for Listener {
     fn advanced(&self) {
         self.instance.workers.broadcast(&Message::LogAdvanced);
         self.instance.persistence.rewrites.log_has(self.progress.bytes());
+        self.instance.persistence.archive.wake();
     }
 
     fn is_quiet(&self) -> bool {

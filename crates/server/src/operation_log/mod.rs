@@ -1,9 +1,16 @@
 //! The operation log of the node: found and recovered at its start, written while it runs, ended with it.
 
+mod archive;
 mod backup;
 mod base;
+mod fetch;
 mod found;
 mod listener;
+#[cfg(feature = "object-store")]
+mod objects;
+#[cfg(not(feature = "object-store"))]
+#[path = "no_objects.rs"]
+mod objects;
 mod read;
 mod recover;
 mod reload;
@@ -14,10 +21,14 @@ mod switch;
 
 use almandine_base::step;
 use almandine_config::Settings;
+use almandine_config::choices::CommitTier;
 use almandine_instance::Instance;
+use almandine_oplog::writer::SyncMode;
 
+pub(crate) use archive::Archiver;
 pub(crate) use backup::install as install_backups;
 pub(crate) use found::{Found, find, mode};
+pub use objects::object_folder;
 pub(crate) use read::{Extent, read_log, write_new};
 pub(crate) use recover::recover;
 pub(crate) use reload::reload;
@@ -34,7 +45,23 @@ pub(crate) fn check(settings: &Settings) -> Result<(), String> {
                 .to_owned(),
         );
     }
-    Ok(())
+    check_archive(settings)
+}
+
+fn check_archive(settings: &Settings) -> Result<(), String> {
+    let persistence = &settings.persistence;
+    let (has_url, awaited) = (!persistence.log_object_url.is_empty(), persistence.commit_tier == CommitTier::ObjectStore);
+    let problem = if has_url && crate::storage::is_configured(settings) {
+        "log-object-url does not go with storage-dir, storage-device or storage-object-url yet: what lies there would be missing \
+         in the archive. Leave one of both out"
+    } else if awaited && !has_url {
+        "commit-tier object-store needs the object storage that log-object-url names"
+    } else if awaited && persistence.append_only && mode(settings) != SyncMode::Always {
+        "commit-tier object-store needs appendfsync always: in the other modes no reply waits"
+    } else {
+        return Ok(());
+    };
+    Err(problem.to_owned())
 }
 
 /// Ends the log, where there is one: all that was done is durable. No client does anything any more.

@@ -21,7 +21,7 @@ use almandine_script::RestorePolicy;
 
 use super::found::{Found, log_options};
 use super::running::{RunningLog, Written};
-use super::{base, rings};
+use super::{base, fetch, rings};
 use crate::redis_files;
 use crate::snapshots::load;
 use crate::workers;
@@ -57,6 +57,7 @@ pub(crate) fn recover(instance: &Arc<Instance>, table: &'static Table, mut found
         false => base::load_named(instance, &mut lanes, &path, &found.manifest)?,
     };
     let Some(end) = redo_groups(instance, &mut lanes, (&path, &found.manifest, u64::MAX), &mut redo)? else { return Ok(None) };
+    fetch::compare(found.shipper.as_ref(), &found.manifest, end.place.lsn, &path)?;
     let boot = mapping::boot_id()?;
     let remains = Remains::find(&found.manifest, boot, &end).map_err(io::Error::other)?;
     if let Some(aside) = &remains.aside {

@@ -201,6 +201,7 @@ fn rewrite(instance: &Instance, log: Option<&RunningLog>, node_directory: &NodeD
 fn renew(instance: &Instance, log: &RunningLog, meter: &Meter) -> Result<(), SaveError> {
     let began_ns = clock::monotonic_ns();
     let bytes = base::renew(instance, log, &meter.0)?;
+    instance.persistence.archive.wake();
     let elapsed_ms = (clock::monotonic_ns() - began_ns) / 1_000_000;
     tracing::info!("The log begins with a new base: {} keys, {bytes} bytes, {elapsed_ms} ms", meter.keys());
     // From here on it counts, and not what was written before it began.

@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError};
 
+use almandine_config::Settings;
+use almandine_config::choices::CommitTier;
 use almandine_instance::Instance;
 use almandine_io::sync::Mutex;
 use almandine_oplog::append::Appender;
@@ -13,6 +15,12 @@ use almandine_oplog::{RingSource, Rings};
 
 use super::found::mode;
 use super::listener::Listener;
+
+/// Whether replies wait for the archive.
+pub(super) fn is_awaited(settings: &Settings) -> bool {
+    let persistence = &settings.persistence;
+    !persistence.log_object_url.is_empty() && persistence.commit_tier == CommitTier::ObjectStore
+}
 
 /// See the module.
 #[derive(Debug)]
@@ -46,6 +54,7 @@ impl RunningLog {
         let rings_survive = rings.options().directory.is_some();
         let options = WriterOptions { mode: mode(&instance.config.snapshot().settings), rings_survive };
         let listener = Box::new(Listener { instance: Arc::clone(instance), progress: Arc::clone(&progress) });
+        progress.await_archive(is_awaited(&instance.config.snapshot().settings));
         let (directory, id) = (log.directory().to_owned(), log.manifest().id);
         let writer = LogWriter::start(log, Box::new(source), options, listener, Arc::clone(&progress))?;
         instance.workers.rest.install_waker(progress.waker());
@@ -64,6 +73,8 @@ impl RunningLog {
 #[derive(Debug, Default)]
 pub(crate) struct LogSlot {
     running: Mutex<Option<Arc<RunningLog>>>,
+    /// The last one, also when it has ended: what it has may not be shipped yet.
+    last: Mutex<Option<Arc<RunningLog>>>,
     /// The last one has its end, and no ring of it counts.
     has_ended: AtomicBool,
 }
@@ -75,7 +86,14 @@ impl LogSlot {
 
     pub(crate) fn put(&self, log: RunningLog) {
         self.has_ended.store(false, Ordering::Relaxed);
-        *self.running.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(log));
+        let log = Arc::new(log);
+        *self.last.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&log));
+        *self.running.lock().unwrap_or_else(PoisonError::into_inner) = Some(log);
+    }
+
+    /// The log that runs, or the one that has run last.
+    pub(super) fn last(&self) -> Option<Arc<RunningLog>> {
+        self.last.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     pub(crate) fn take(&self) -> Option<Arc<RunningLog>> {

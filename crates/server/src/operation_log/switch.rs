@@ -37,6 +37,7 @@ pub(crate) fn follow(instance: &Arc<Instance>, log: &LogSlot, settings: &Setting
         let problem = "with storage-dir the log begins and ends with the server: set it in the configuration file and restart";
         return Err(SetError::Failed { name: "appendonly".to_owned(), problem: problem.into() });
     }
+    check(settings).map_err(|problem| SetError::Failed { name: "appendfsync".to_owned(), problem: problem.into() })?;
     match (settings.persistence.append_only, log.get()) {
         (true, None) if !persistence.is_loading() => {
             let failed = |error: io::Error| SetError::Failed { name: "appendonly".to_owned(), problem: error.to_string().into() };
@@ -53,7 +54,6 @@ pub(crate) fn follow(instance: &Arc<Instance>, log: &LogSlot, settings: &Setting
 }
 
 fn on(instance: &Arc<Instance>, log: &LogSlot, settings: &Settings, directory: &Path) -> io::Result<()> {
-    check(settings).map_err(io::Error::other)?;
     let base = files::canonical(if directory.as_os_str().is_empty() { Path::new(".") } else { directory })?;
     let path = base.join(&settings.persistence.log_directory);
     give_up_redis_file(instance);
@@ -90,6 +90,7 @@ fn on(instance: &Arc<Instance>, log: &LogSlot, settings: &Settings, directory: &
     keyspace.log().turn_alone(&mut accessor, true)?;
     drop(accessor);
     log.put(running);
+    persistence.archive.wake();
     tracing::info!("Writes are logged from now on; the log counts when its first base is written");
     persistence.rewrites.ask_first(persistence.saves.figures().in_background);
     if let Some(before) = there.rings.filter(|_| there.id != id) {

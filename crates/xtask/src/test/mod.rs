@@ -196,6 +196,8 @@ fn object_storage(root: &Path, ended: &mut Vec<Ended>) {
         &step("clippy objects", &[&["clippy", "--all-targets"][..], &crates, &["--", "-D", "warnings"]].concat()),
     ));
     ended.push(execute(root, &step("object storage", &[&["test"][..], &crates].concat())));
+    let fetch = ["test", "--package", "almandine-check", "--features", "almandine-check/object-store", "--test", "fetch"];
+    ended.push(execute(root, &step("an archive that is fetched", &fetch)));
     let mut proof =
         step("storage on objects", &["test", "--package", "almandine-testkit", "--test", "storage", "--", "--nocapture"]);
     proof.environment.push(("ALMANDINE_SERVER", target(root).join("debug").join("almandine-server").display().to_string()));

@@ -1,0 +1,43 @@
+//! `fetch`: the archive of a log becomes a directory, and stays with its server.
+
+use std::path::Path;
+
+use almandine_oplog::archive::{ArchiveFault, Fetched, copy, is_to_be_fetched};
+use almandine_oplog::directory::Directory;
+use almandine_server::object_folder;
+use serde_json::json;
+
+use crate::report::{Outcome, Report};
+
+pub(crate) fn fetch(url: &str, to: &Path, report: &mut Report) -> Outcome {
+    match run(url, to) {
+        Ok(Some(Fetched { objects, bytes })) => {
+            report.say("objects", objects, format!("{objects} objects of {url} are copied to {}", to.display()));
+            report.say("bytes", bytes, format!("{bytes} bytes; the server that writes the archive goes on with it"));
+            Outcome::Whole
+        }
+        Ok(None) => {
+            report.say("objects", 0, format!("{url} has no archive of a log"));
+            Outcome::CouldNotLook
+        }
+        Err(ArchiveFault::Log(fault)) => report.fail(&fault),
+        Err(fault) => {
+            let (outcome, kind) = match fault {
+                ArchiveFault::Damaged(_) => (Outcome::Damaged, "damaged"),
+                _ => (Outcome::CouldNotLook, "error"),
+            };
+            report.say("fault", json!({ "kind": kind, "text": fault.to_string() }), fault.to_string());
+            outcome
+        }
+    }
+}
+
+fn run(url: &str, to: &Path) -> Result<Option<Fetched>, ArchiveFault> {
+    let objects = object_folder(url)?;
+    let directory = Directory::take(to)?;
+    if !is_to_be_fetched(&directory)? {
+        let why = format!("{} has a log already: name a directory that is empty, or not there", to.display());
+        return Err(ArchiveFault::Owned(why));
+    }
+    copy(&*objects, &directory)
+}

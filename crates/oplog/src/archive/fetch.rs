@@ -1,0 +1,156 @@
+//! Makes the directory of a log of an archive: which it takes over, or leaves to its owner.
+
+use std::io;
+use std::path::Path;
+
+use almandine_base::step;
+use almandine_io::{file, files};
+
+use super::{ArchiveFault, ArchivedFile, Catalog, Listing, Objects, Pieces, create_once, new_owner, write_owner};
+use crate::directory::{Directory, base_path, drop_all, is_empty, segment_path};
+use crate::fault::Fault;
+use crate::manifest::Manifest;
+
+/// The directory is being made, and counts when this file is gone.
+const FETCHING: &str = "FETCHING";
+
+/// What was fetched.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Fetched {
+    /// Objects.
+    pub objects: u64,
+    /// Bytes of them.
+    pub bytes: u64,
+}
+
+/// Whether a directory has no log, or not all of one that was fetched.
+///
+/// # Errors
+/// As the system reports them.
+pub fn is_to_be_fetched(directory: &Directory) -> Result<bool, Fault> {
+    Ok(is_empty(directory.path())? || is_unfinished(directory.path())?)
+}
+
+fn is_unfinished(directory: &Path) -> Result<bool, Fault> {
+    let names = files::names(directory).map_err(|error| Fault::io("list", directory, error))?;
+    Ok(names.iter().any(|name| name == FETCHING))
+}
+
+/// Makes a log of what an archive has, which this directory owns from then on: the server that wrote it cannot add to it any more.
+/// None: there is no archive.
+///
+/// # Errors
+/// Of the store, or of the files; or the archive is damaged.
+pub fn fetch(objects: &dyn Objects, directory: &Directory) -> Result<Option<Fetched>, ArchiveFault> {
+    let owner = new_owner()?;
+    let Some((catalog, listing)) = take_over(objects, owner)? else { return Ok(None) };
+    make(objects, directory, (&catalog, &listing), Some(owner)).map(Some)
+}
+
+/// Makes a log of what an archive has, and leaves that to its owner, which may go on meanwhile. None: there is no archive.
+///
+/// # Errors
+/// As of [`fetch`].
+pub fn copy(objects: &dyn Objects, directory: &Directory) -> Result<Option<Fetched>, ArchiveFault> {
+    loop {
+        // In this order: what the catalog names was there before it.
+        let Some(catalog) = Listing::read(objects)?.catalog(objects)? else { return Ok(None) };
+        let made = make(objects, directory, (&catalog, &Listing::read(objects)?), None);
+        let is_over = || Ok::<_, ArchiveFault>(Listing::read(objects)?.catalog(objects)?.is_none_or(|now| now == catalog));
+        match made {
+            // Its files may have been deleted for a later one.
+            Err(ArchiveFault::Damaged(_)) if !is_over()? => {}
+            made => return made.map(Some),
+        }
+    }
+}
+
+/// Makes the files of a log, and an owner of the archive of their directory.
+fn make(
+    objects: &dyn Objects,
+    directory: &Directory,
+    (catalog, listing): (&Catalog, &Listing),
+    owner: Option<u64>,
+) -> Result<Fetched, ArchiveFault> {
+    let path = directory.path();
+    let marker = path.join(FETCHING);
+    files::replace(&marker, "").map_err(|error| Fault::io("write", &marker, error))?;
+    drop_all(path)?;
+    let mut fetched = Fetched::default();
+    let manifest = &catalog.manifest;
+    for file in catalog.base_files() {
+        let ArchivedFile::Base { number, part, .. } = file else { continue };
+        let to = base_path(path, number, part);
+        fetch_file(objects, (file, listing), &to, (1, None), &mut fetched)?;
+    }
+    for (at, segment) in manifest.segments.iter().enumerate() {
+        let next = manifest.segments.get(at + 1);
+        let (file, to) = (catalog.segment(segment), segment_path(path, segment.number));
+        let least = next.map_or(0, |next| next.lsn - segment.lsn);
+        fetch_file(objects, (file, listing), &to, (least, Some(segment.bytes)), &mut fetched)?;
+    }
+    owner.map_or(Ok(()), |owner| write_owner(path, owner))?;
+    directory.replace(&Manifest { rings: None, end: None, ..manifest.clone() })?;
+    files::remove(&marker).map_err(|error| Fault::io("remove", &marker, error))?;
+    directory.sync_names()?;
+    Ok(fetched)
+}
+
+/// Makes a new owner that of the archive. No other owner changes what it has from then on.
+fn take_over(objects: &dyn Objects, owner: u64) -> Result<Option<(Catalog, Listing)>, ArchiveFault> {
+    loop {
+        let mut listing = Listing::read(objects)?;
+        let Some(catalog) = listing.catalog(objects)? else { return Ok(None) };
+        let catalog = if catalog.owner == owner {
+            catalog
+        } else {
+            let version = catalog.version + 1;
+            let next = Catalog { version, owner, claim: version, ..catalog };
+            if !create_once(objects, &Catalog::name(next.version), next.encode().as_bytes())? {
+                continue;
+            }
+            next
+        };
+        // Its writer can name nothing any more, but add to the last segment.
+        let Some(last) = catalog.manifest.segments.last().map(|segment| catalog.segment(segment)) else {
+            return Ok(Some((catalog, listing)));
+        };
+        if step!(SealArchive, true, else false) {
+            let pieces = listing.files.entry(last).or_default();
+            if !pieces.is_sealed() && !create_once(objects, &last.piece(pieces.extent()), &[])? {
+                continue;
+            }
+        }
+        // What was there before it could not name anything, too.
+        return Ok(Some((catalog, Listing::read(objects)?)));
+    }
+}
+
+/// Makes a file of its pieces, which have `least` bytes or more, and gives it its `length`.
+fn fetch_file(
+    objects: &dyn Objects,
+    (file, listing): (ArchivedFile, &Listing),
+    to: &Path,
+    (least, length): (u64, Option<u64>),
+    fetched: &mut Fetched,
+) -> Result<(), ArchiveFault> {
+    let none = Pieces::default();
+    let pieces = listing.files.get(&file).unwrap_or(&none);
+    if pieces.extent() < least {
+        let why = format!("{} is missing", file.piece(pieces.extent()));
+        return Err(ArchiveFault::Damaged(why));
+    }
+    let failed = |error: io::Error| ArchiveFault::from(Fault::io("write", to, error));
+    let made = file::open(to, false).map_err(failed)?;
+    for (begin, bytes) in pieces.in_order() {
+        let name = file.piece(begin);
+        let piece = objects.get(&name)?.filter(|piece| piece.len() as u64 == bytes);
+        let piece = piece.ok_or_else(|| ArchiveFault::Damaged(format!("{name} does not have its {bytes} bytes")))?;
+        made.write_all_at(&piece, begin).map_err(failed)?;
+        (fetched.objects, fetched.bytes) = (fetched.objects + 1, fetched.bytes + bytes);
+    }
+    if let Some(length) = length {
+        made.set_len(length.max(pieces.extent())).map_err(failed)?;
+    }
+    made.sync_all().map_err(failed)
+}

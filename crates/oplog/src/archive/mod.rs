@@ -1,0 +1,234 @@
+//! The archive: a copy of a log in object storage, from which a machine with an empty disk starts.
+//!
+//! Objects are made and deleted, and never changed. A file of the log is *pieces*, each named after the file and where it begins
+//! there. A *catalog* says which files count, as the manifest does on the disk; the one with the greatest version counts.
+//!
+//! One server writes an archive: its *owner*. Another takes it over ([`fetch`]) by making the next version of the catalog, and by
+//! sealing the last segment: an empty piece where the next one would begin. As no object is made twice, the former owner can
+//! neither name a file nor add a piece from then on, and learns of it by that. The seal and the version with which an owner
+//! began are never deleted, or it could make them later: INV-ARCHIVE-1.
+//!
+//! ```text
+//! catalog-000000000007
+//! base-00000002.0-0123456789abcdef-000000000000      the first part of base 2, from byte 0 on
+//! log-00000005-0123456789abcdef-000000008192         segment 5, from byte 8192 on
+//! ```
+
+mod catalog;
+mod fetch;
+mod ship;
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::io;
+use std::path::Path;
+
+use almandine_io::{entropy, files};
+
+pub use self::catalog::Catalog;
+pub use self::fetch::{Fetched, copy, fetch, is_to_be_fetched};
+pub use self::ship::{Shipped, Shipper};
+use crate::fault::Fault;
+
+/// Bytes of a piece at most.
+pub(crate) const PIECE_BYTES: u64 = 8 << 20;
+/// The file beside the manifest that says which owner this directory is.
+const OWNER: &str = "ARCHIVE";
+
+/// Objects under one address. Everything blocks.
+pub trait Objects: Send {
+    /// Makes an object. False: there is one of this name.
+    ///
+    /// # Errors
+    /// As the store reports them; then it may have been made.
+    fn create(&self, name: &str, bytes: &[u8]) -> io::Result<bool>;
+
+    /// The bytes of an object; none where there is none.
+    ///
+    /// # Errors
+    /// As the store reports them.
+    fn get(&self, name: &str) -> io::Result<Option<Vec<u8>>>;
+
+    /// Names and lengths of all objects.
+    ///
+    /// # Errors
+    /// As the store reports them.
+    fn list(&self) -> io::Result<Vec<(String, u64)>>;
+
+    /// Deletes objects. Those that are not there are no error.
+    ///
+    /// # Errors
+    /// As the store reports them.
+    fn delete(&self, names: &[String]) -> io::Result<()>;
+}
+
+/// Why an archive cannot be used.
+#[derive(Debug)]
+pub enum ArchiveFault {
+    /// The object storage, which may do later what it refuses now.
+    Store(io::Error),
+    /// The files of the log here.
+    Log(Fault),
+    /// Another server owns it, or has taken it over: this one must not go on with it.
+    Owned(String),
+    /// What is there is not what was written.
+    Damaged(String),
+}
+
+impl fmt::Display for ArchiveFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Store(error) => write!(f, "the object storage does not do it: {error}"),
+            Self::Log(fault) => fault.fmt(f),
+            Self::Owned(why) => f.write_str(why),
+            Self::Damaged(why) => write!(f, "the archive is damaged: {why}"),
+        }
+    }
+}
+
+impl std::error::Error for ArchiveFault {}
+
+impl From<Fault> for ArchiveFault {
+    fn from(fault: Fault) -> Self {
+        Self::Log(fault)
+    }
+}
+
+impl From<io::Error> for ArchiveFault {
+    fn from(error: io::Error) -> Self {
+        Self::Store(error)
+    }
+}
+
+/// A file of an archive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum ArchivedFile {
+    Base { number: u64, part: u32, owner: u64 },
+    Segment { number: u64, owner: u64 },
+}
+
+impl ArchivedFile {
+    /// The piece that begins at an offset.
+    pub(crate) fn piece(self, offset: u64) -> String {
+        match self {
+            Self::Base { number, part, owner } => format!("base-{number:08}.{part}-{owner:016x}-{offset:012}"),
+            Self::Segment { number, owner } => format!("log-{number:08}-{owner:016x}-{offset:012}"),
+        }
+    }
+
+    /// Of which file a name is a piece, and where it begins.
+    fn of_piece(name: &str) -> Option<(Self, u64)> {
+        let mut words = name.split('-');
+        let (kind, number, owner, offset) = (words.next()?, words.next()?, words.next()?, words.next()?);
+        let owner = u64::from_str_radix(owner, 16).ok()?;
+        let file = match kind {
+            "log" => Self::Segment { number: number.parse().ok()?, owner },
+            "base" => {
+                let (number, part) = number.split_once('.')?;
+                Self::Base { number: number.parse().ok()?, part: part.parse().ok()?, owner }
+            }
+            _ => return None,
+        };
+        let offset = offset.parse().ok()?;
+        (words.next().is_none() && file.piece(offset) == name).then_some((file, offset))
+    }
+}
+
+/// Pieces of a file, by where they begin.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Pieces(BTreeMap<u64, u64>);
+
+impl Pieces {
+    pub(crate) fn add(&mut self, offset: u64, bytes: u64) {
+        self.0.insert(offset, bytes);
+    }
+
+    /// Bytes from the file's beginning on that are there.
+    pub(crate) fn extent(&self) -> u64 {
+        self.in_order().map(|(_, bytes)| bytes).sum()
+    }
+
+    /// Nothing can be added: where the next one would begin, there is an empty one.
+    pub(crate) fn is_sealed(&self) -> bool {
+        self.0.get(&self.extent()) == Some(&0)
+    }
+
+    /// Those of the extent.
+    pub(crate) fn in_order(&self) -> impl Iterator<Item = (u64, u64)> {
+        let mut end = 0;
+        std::iter::from_fn(move || {
+            let bytes = self.0.get(&end).copied().filter(|bytes| *bytes > 0)?;
+            end += bytes;
+            Some((end - bytes, bytes))
+        })
+    }
+
+    /// All of them: where they begin, and their bytes.
+    pub(crate) fn all(&self) -> impl Iterator<Item = (u64, u64)> {
+        self.0.iter().map(|(offset, bytes)| (*offset, *bytes))
+    }
+}
+
+/// What is at an address.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Listing {
+    /// Versions of the catalog.
+    pub(crate) catalogs: Vec<u64>,
+    pub(crate) files: BTreeMap<ArchivedFile, Pieces>,
+}
+
+impl Listing {
+    pub(crate) fn read(objects: &dyn Objects) -> Result<Self, ArchiveFault> {
+        let mut listing = Self::default();
+        for (name, bytes) in objects.list()? {
+            if let Some(version) = Catalog::version_of(&name) {
+                listing.catalogs.push(version);
+            } else if let Some((file, offset)) = ArchivedFile::of_piece(&name) {
+                listing.files.entry(file).or_default().add(offset, bytes);
+            } else {
+                let why = format!("it has {name}, which is no part of an archive: name an empty folder");
+                return Err(ArchiveFault::Owned(why));
+            }
+        }
+        listing.catalogs.sort_unstable();
+        Ok(listing)
+    }
+
+    /// The catalog that counts; none where there is none.
+    pub(crate) fn catalog(&self, objects: &dyn Objects) -> Result<Option<Catalog>, ArchiveFault> {
+        let Some(version) = self.catalogs.last().copied() else { return Ok(None) };
+        let name = Catalog::name(version);
+        // Gone, a later one is there.
+        let Some(bytes) = objects.get(&name)? else { return Self::read(objects)?.catalog(objects) };
+        Catalog::decode(&name, &bytes).map(Some).map_err(ArchiveFault::Damaged)
+    }
+}
+
+/// Makes an object, once: true also where an earlier try has, that did not hear so.
+pub(crate) fn create_once(objects: &dyn Objects, name: &str, bytes: &[u8]) -> Result<bool, ArchiveFault> {
+    Ok(objects.create(name, bytes)? || objects.get(name)?.is_some_and(|there| there == bytes))
+}
+
+/// A number that no other owner has.
+fn new_owner() -> Result<u64, ArchiveFault> {
+    let mut bytes = [0; 8];
+    entropy::fill(&mut bytes)?;
+    Ok(u64::from_le_bytes(bytes))
+}
+
+/// Which owner a directory is; none before it has an archive.
+fn read_owner(directory: &Path) -> Result<Option<u64>, ArchiveFault> {
+    let path = directory.join(OWNER);
+    let text = match files::read_to_string(&path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        text => text.map_err(|error| Fault::io("read", &path, error))?,
+    };
+    let owner = text.strip_prefix("almandine archive owner ").and_then(|hex| u64::from_str_radix(hex.trim_end(), 16).ok());
+    owner.map(Some).ok_or_else(|| Fault::damaged(&path, 0, "it names no owner").into())
+}
+
+fn write_owner(directory: &Path, owner: u64) -> Result<(), ArchiveFault> {
+    let path = directory.join(OWNER);
+    let written = files::replace(&path, format!("almandine archive owner {owner:016x}\n"));
+    written.map_err(|error| Fault::io("write", &path, error).into())
+}

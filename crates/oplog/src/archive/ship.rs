@@ -1,0 +1,356 @@
+//! Ships a log to its archive: what is durable on the disk, in the order in which a reader needs it.
+//!
+//! Pieces come first and the catalog that names their files behind them, so that whatever the archive has at a moment is a whole
+//! prefix of the log, and never a shorter one than the moment before: INV-ARCHIVE-2. A new base takes long; while it is shipped,
+//! the catalog goes on naming the one before, with all segments since.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use almandine_base::step;
+use almandine_io::file::File;
+use almandine_io::files;
+
+use super::{
+    ArchiveFault, ArchivedFile, Catalog, Listing, Objects, PIECE_BYTES, Pieces, create_once, new_owner, read_owner, write_owner,
+};
+use crate::directory::{base_path, read_manifest, segment_path};
+use crate::fault::Fault;
+use crate::manifest::{Manifest, SegmentEntry};
+
+/// Pieces of segments that are shipped before the next one of a base.
+const SEGMENTS_FIRST: usize = 8;
+
+/// What the archive has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Shipped {
+    /// It has the log through here; none, as long as it has less than the run before had, or nothing.
+    pub through: Option<u64>,
+    /// A base is on its way.
+    pub more: bool,
+}
+
+/// See the module.
+pub struct Shipper {
+    objects: Box<dyn Objects>,
+    directory: PathBuf,
+    owner: u64,
+    catalog: Option<Catalog>,
+    files: BTreeMap<ArchivedFile, Pieces>,
+    base: Option<BaseShipped>,
+    /// What no catalog names any more.
+    garbage: Vec<String>,
+}
+
+/// A base that is on its way.
+struct BaseShipped {
+    number: u64,
+    parts: Vec<(ArchivedFile, File, u64)>,
+}
+
+impl std::fmt::Debug for Shipper {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Shipper").field("directory", &self.directory).field("catalog", &self.catalog).finish_non_exhaustive()
+    }
+}
+
+impl Shipper {
+    /// Goes on with the archive of a directory that holds a log, or begins one.
+    ///
+    /// # Errors
+    /// Of the store; or another server owns what is there.
+    pub fn begin(objects: Box<dyn Objects>, directory: &Path) -> Result<Self, ArchiveFault> {
+        let listing = Listing::read(&*objects)?;
+        let (catalog, known) = (listing.catalog(&*objects)?, read_owner(directory)?);
+        let Listing { catalogs, files } = listing;
+        let of_another = |why: &str| {
+            let how = "give this server an address of its own, or an empty directory to start from what is there";
+            Err(ArchiveFault::Owned(format!("{why}: {how}")))
+        };
+        let owner = match (known, &catalog) {
+            (Some(owner), Some(catalog)) if step!(CompareOwner, catalog.owner != owner, else false) => {
+                return of_another("another server has taken the archive over");
+            }
+            (None, Some(_)) => return of_another("it has the archive of another log"),
+            (None, None) if !files.is_empty() => return of_another("another server begins an archive there"),
+            (Some(owner), _) => owner,
+            (None, None) => {
+                let owner = new_owner()?;
+                write_owner(directory, owner)?;
+                owner
+            }
+        };
+        let own = catalog.as_ref().map_or(0..0, |catalog| catalog.claim + 1..catalog.version);
+        let mut shipper = Self {
+            objects,
+            directory: directory.to_owned(),
+            owner,
+            catalog,
+            files,
+            base: None,
+            garbage: catalogs.into_iter().filter(|version| own.contains(version)).map(Catalog::name).collect(),
+        };
+        if shipper.catalog.is_some() {
+            shipper.drop_unnamed(read_manifest(directory)?.as_ref());
+        }
+        Ok(shipper)
+    }
+
+    /// Behind what the archive has of this log; none where there are later segments here.
+    #[must_use]
+    pub fn archived_end(&self, manifest: &Manifest) -> Option<u64> {
+        let catalog = self.catalog.as_ref().filter(|catalog| catalog.manifest.id == manifest.id)?;
+        let archived = catalog.manifest.segments.last()?;
+        let last = manifest.segments.last().map_or(0, |segment| segment.number);
+        if archived.number < last {
+            return None;
+        }
+        Some(archived.lsn + self.extent(catalog.segment(archived)))
+    }
+
+    /// Ships what a log has in its files through an LSN, which is durable. Where something fails it goes on from there when it is
+    /// called again.
+    ///
+    /// # Errors
+    /// Of the store, or of the files; or another server has taken the archive over.
+    pub fn advance(&mut self, log: u128, durable: u64) -> Result<Shipped, ArchiveFault> {
+        let is_it = |manifest: &Manifest| manifest.id == log && manifest.base.is_some();
+        let Some(manifest) = read_manifest(&self.directory)?.filter(is_it) else { return Ok(Shipped::default()) };
+        let target = self.target(manifest);
+        step!(ShipFirst, (), else self.name_now(&target).map(|_| ())?);
+        if !self.ship_segments(&target, durable)? {
+            return Ok(Shipped { through: None, more: true });
+        }
+        let named = self.name_now(&target)?;
+        let mut shipped = Shipped { through: named.then_some(durable), more: false };
+        if !self.has_base_of(&target) {
+            let is_whole = self.ship_base(&target)?;
+            let through = target.manifest.base.map_or(0, |base| base.through);
+            if is_whole && step!(ShipThrough, through <= durable, else true) {
+                self.name(target)?;
+                self.base = None;
+                shipped.through = Some(durable);
+            } else {
+                shipped.more = !is_whole;
+            }
+        }
+        self.collect();
+        Ok(shipped)
+    }
+
+    /// The catalog of what the manifest names.
+    fn target(&self, manifest: Manifest) -> Catalog {
+        let before = self.catalog.as_ref().filter(|catalog| catalog.manifest.id == manifest.id);
+        let owner_of = |segment: &SegmentEntry| {
+            let known = before.and_then(|catalog| catalog.segment_owners.get(&segment.number).copied());
+            (segment.number, known.unwrap_or(self.owner))
+        };
+        let same_base = before.filter(|catalog| base_number(&catalog.manifest) == base_number(&manifest));
+        Catalog {
+            version: 0,
+            owner: self.owner,
+            claim: self.catalog.as_ref().map_or(1, |catalog| catalog.claim),
+            base_owner: same_base.map_or(self.owner, |catalog| catalog.base_owner),
+            segment_owners: manifest.segments.iter().map(owner_of).collect(),
+            manifest: Manifest { rings: None, end: None, ..manifest },
+        }
+    }
+
+    fn has_base_of(&self, target: &Catalog) -> bool {
+        self.catalog.as_ref().is_some_and(|catalog| {
+            catalog.manifest.id == target.manifest.id && base_number(&catalog.manifest) == base_number(&target.manifest)
+        })
+    }
+
+    /// Names what can be named without a new base. Whether the log is named to its end then.
+    fn name_now(&mut self, target: &Catalog) -> Result<bool, ArchiveFault> {
+        if self.has_base_of(target) {
+            return self.name(target.clone()).map(|()| true);
+        }
+        let Some(interim) = self.interim(target) else { return Ok(false) };
+        self.name(interim).map(|()| true)
+    }
+
+    /// The segments of both, behind the base that the archive has; none where it has not all of them.
+    fn interim(&self, target: &Catalog) -> Option<Catalog> {
+        let before = self.catalog.as_ref().filter(|catalog| catalog.manifest.id == target.manifest.id)?;
+        let begin = target.manifest.segments.first()?.lsn;
+        let mut segments: Vec<SegmentEntry> =
+            before.manifest.segments.iter().copied().filter(|segment| segment.lsn < begin).collect();
+        let is_whole = segments.last().is_none_or(|last| last.lsn + self.extent(before.segment(last)) >= begin);
+        let mut owners = before.segment_owners.clone();
+        owners.retain(|number, _| segments.iter().any(|segment| segment.number == *number));
+        owners.extend(&target.segment_owners);
+        segments.extend(&target.manifest.segments);
+        let manifest = Manifest { base: before.manifest.base, segments, ..target.manifest.clone() };
+        is_whole.then(|| Catalog { base_owner: before.base_owner, segment_owners: owners, manifest, ..target.clone() })
+    }
+
+    fn extent(&self, file: ArchivedFile) -> u64 {
+        self.files.get(&file).map_or(0, Pieces::extent)
+    }
+
+    /// Ships what segments have. False: one of them was dropped meanwhile, and there is another manifest.
+    fn ship_segments(&mut self, target: &Catalog, durable: u64) -> Result<bool, ArchiveFault> {
+        let segments = &target.manifest.segments;
+        let mut pieces = 0;
+        for (at, segment) in segments.iter().enumerate() {
+            let file = target.segment(segment);
+            let end = segments.get(at + 1).map_or(durable, |next| next.lsn);
+            let limit = end.saturating_sub(segment.lsn).min(segment.bytes);
+            loop {
+                let begin = self.extent(file);
+                if begin >= limit {
+                    break;
+                }
+                let Some(bytes) = self.read(segment, begin, (limit - begin).min(PIECE_BYTES))? else { return Ok(false) };
+                self.put(file, begin, &bytes)?;
+                pieces += 1;
+                if pieces % SEGMENTS_FIRST == 0 && !self.has_base_of(target) {
+                    self.ship_base(target)?;
+                }
+            }
+        }
+        Ok(true)
+    }
+
+    /// Bytes of a segment that the manifest still names behind that: what it does not name is written over.
+    fn read(&self, segment: &SegmentEntry, begin: u64, bytes: u64) -> Result<Option<Vec<u8>>, ArchiveFault> {
+        let path = segment_path(&self.directory, segment.number);
+        let failed = |error| Fault::io("read", &path, error);
+        let mut piece = vec![0; usize::try_from(bytes).unwrap_or(usize::MAX)];
+        match files::open(&path).and_then(|file| file.read_exact_at(&mut piece, begin)) {
+            Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::UnexpectedEof) => {}
+            read => read.map_err(failed)?,
+        }
+        let manifest = read_manifest(&self.directory)?;
+        Ok(manifest.is_some_and(|manifest| manifest.segments.contains(segment)).then_some(piece))
+    }
+
+    /// Ships a piece of a base. True: the archive has all of it.
+    fn ship_base(&mut self, target: &Catalog) -> Result<bool, ArchiveFault> {
+        let Some(base) = target.manifest.base else { return Ok(false) };
+        if self.base.as_ref().is_none_or(|shipped| shipped.number != base.number) {
+            let open = |file: ArchivedFile| {
+                let ArchivedFile::Base { number, part, .. } = file else { return Ok(None) };
+                let path = base_path(&self.directory, number, part);
+                match files::open(&path).and_then(|opened| Ok((file, opened.len()?, opened))) {
+                    Ok((file, bytes, opened)) => Ok(Some((file, opened, bytes))),
+                    // There is a later one.
+                    Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+                    Err(error) => Err(Fault::io("open", &path, error)),
+                }
+            };
+            let parts = target.base_files().map(open).collect::<Result<Option<Vec<_>>, _>>()?;
+            let Some(parts) = parts else { return Ok(false) };
+            self.base = Some(BaseShipped { number: base.number, parts });
+        }
+        let Some(shipped) = self.base.take() else { return Ok(false) };
+        let next = shipped.parts.iter().find(|(file, _, bytes)| self.extent(*file) < *bytes);
+        let next = next.map(|(file, opened, bytes)| {
+            let begin = self.extent(*file);
+            let mut piece = vec![0; usize::try_from((bytes - begin).min(PIECE_BYTES)).unwrap_or(usize::MAX)];
+            let read = opened.read_exact_at(&mut piece, begin);
+            (*file, begin, read.map(|()| piece))
+        });
+        self.base = Some(shipped);
+        let Some((file, begin, piece)) = next else { return Ok(true) };
+        let piece = piece.map_err(|error| Fault::io("read a base in", &self.directory, error))?;
+        self.put(file, begin, &piece)?;
+        let whole = |base: &BaseShipped| base.parts.iter().all(|(file, _, bytes)| self.extent(*file) >= *bytes);
+        Ok(self.base.as_ref().is_some_and(whole))
+    }
+
+    /// Makes a piece. What an earlier try has made of it, that did not hear so, stands.
+    fn put(&mut self, file: ArchivedFile, begin: u64, piece: &[u8]) -> Result<(), ArchiveFault> {
+        debug_assert!(
+            matches!(file, ArchivedFile::Base { owner, .. } | ArchivedFile::Segment { owner, .. } if owner == self.owner),
+            "INV-ARCHIVE-1: what another owner has made is not added to"
+        );
+        let name = file.piece(begin);
+        let mut bytes = piece.len();
+        if !self.objects.create(&name, piece)? {
+            let there = self.objects.get(&name)?.unwrap_or_default();
+            let is_own = !there.is_empty() && (piece.starts_with(&there) || there.starts_with(piece));
+            if is_own {
+                bytes = there.len();
+            } else if step!(HeedSeal, true, else false) {
+                return Err(taken_over());
+            }
+        }
+        self.files.entry(file).or_default().add(begin, bytes as u64);
+        Ok(())
+    }
+
+    /// Makes a catalog the one that counts, unless it is.
+    fn name(&mut self, catalog: Catalog) -> Result<(), ArchiveFault> {
+        loop {
+            let version = self.catalog.as_ref().map_or(0, |catalog| catalog.version);
+            let wanted = Catalog { version, ..catalog.clone() };
+            if self.catalog.as_ref() == Some(&wanted) {
+                return Ok(());
+            }
+            let next = Catalog { version: version + 1, ..wanted };
+            debug_assert!(
+                self.is_whole(&next),
+                "INV-ARCHIVE-2: segments that a catalog names are there up to where the next one begins"
+            );
+            let name = Catalog::name(next.version);
+            let next = match create_once(&*self.objects, &name, next.encode().as_bytes())? {
+                true => next,
+                // Of an earlier try with what was to be named then: it is the next one.
+                false => {
+                    let there = self.objects.get(&name)?;
+                    let there = there.and_then(|bytes| Catalog::decode(&name, &bytes).ok());
+                    there.filter(|there| there.owner == self.owner).ok_or_else(taken_over)?
+                }
+            };
+            let former = self.catalog.replace(next).filter(|former| step!(KeepClaim, former.version > former.claim, else true));
+            self.garbage.extend(former.map(|former| Catalog::name(former.version)));
+            let manifest = read_manifest(&self.directory)?;
+            self.drop_unnamed(manifest.as_ref());
+        }
+    }
+
+    /// Whether the archive has all that a catalog promises.
+    fn is_whole(&self, catalog: &Catalog) -> bool {
+        let segments = &catalog.manifest.segments;
+        let followed = segments.windows(2).all(|pair| self.extent(catalog.segment(&pair[0])) >= pair[1].lsn - pair[0].lsn);
+        let mutants = cfg!(feature = "mutants");
+        mutants || followed && catalog.base_files().all(|file| self.extent(file) > 0)
+    }
+
+    /// Files that neither the catalog nor the manifest names are to be deleted.
+    fn drop_unnamed(&mut self, manifest: Option<&Manifest>) {
+        let Some(catalog) = &self.catalog else { return };
+        let target = manifest.map(|manifest| self.target(manifest.clone()));
+        let named: Vec<ArchivedFile> = catalog.files().chain(target.iter().flat_map(Catalog::files)).collect();
+        let unnamed: Vec<ArchivedFile> = self.files.keys().copied().filter(|file| !named.contains(file)).collect();
+        for file in unnamed {
+            let pieces = self.files.remove(&file).unwrap_or_default();
+            // A seal stays: the former owner would go on there.
+            let of_bytes = pieces.all().filter(|(_, bytes)| step!(KeepSeal, *bytes > 0, else true));
+            self.garbage.extend(of_bytes.map(|(offset, _)| file.piece(offset)));
+        }
+    }
+
+    /// Deletes what no catalog names any more. What cannot be deleted is tried again.
+    fn collect(&mut self) {
+        if !self.garbage.is_empty() && self.objects.delete(&self.garbage).is_ok() {
+            self.garbage.clear();
+        }
+    }
+}
+
+fn base_number(manifest: &Manifest) -> Option<u64> {
+    manifest.base.map(|base| base.number)
+}
+
+fn taken_over() -> ArchiveFault {
+    ArchiveFault::Owned(
+        "another server has taken the archive over, and goes on with this log: what is done here is not in it. End this server, or \
+         start it with an address of its own"
+            .to_owned(),
+    )
+}

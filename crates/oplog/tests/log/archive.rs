@@ -1,0 +1,364 @@
+//! Archives: whatever happens to the server that writes one, to the store and to the one that takes it over, what is fetched is a
+//! prefix of the log that has all that was said to be shipped: INV-ARCHIVE-1 and INV-ARCHIVE-2.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::{Arc, Mutex};
+
+use almandine_oplog::append::Appender;
+use almandine_oplog::archive::{ArchiveFault, Fetched, Objects, Shipper, copy, fetch, is_to_be_fetched};
+use almandine_oplog::directory::{Directory, base_path, read_manifest};
+use almandine_oplog::manifest::BaseEntry;
+
+use super::{Folder, Unit, append};
+
+/// A store in memory that fails now and then, before or behind what it is asked for.
+#[derive(Clone, Default)]
+struct Store(Arc<Mutex<Contents>>);
+
+#[derive(Default)]
+struct Contents {
+    objects: BTreeMap<String, Vec<u8>>,
+    random: Random,
+    /// Of this many requests one fails, in the mean; 0: none does.
+    fail_one_in: u64,
+    failures: u64,
+}
+
+#[derive(Clone, Default)]
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self, below: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % below
+    }
+}
+
+impl Store {
+    fn ask<T>(&self, does: impl FnOnce(&mut BTreeMap<String, Vec<u8>>) -> T) -> io::Result<T> {
+        let mut contents = self.0.lock().unwrap();
+        let fails = contents.fail_one_in > 0 && {
+            let one_in = contents.fail_one_in;
+            contents.random.next(one_in) == 0
+        };
+        contents.failures += u64::from(fails);
+        let is_done = !fails || contents.random.next(2) == 0;
+        let answer = is_done.then(|| does(&mut contents.objects));
+        answer.filter(|_| !fails).ok_or_else(|| io::Error::other("the store is away"))
+    }
+
+    fn fail_one_in(&self, count: u64) {
+        self.0.lock().unwrap().fail_one_in = count;
+    }
+
+    fn names(&self) -> Vec<String> {
+        self.0.lock().unwrap().objects.keys().cloned().collect()
+    }
+}
+
+impl Objects for Store {
+    fn create(&self, name: &str, bytes: &[u8]) -> io::Result<bool> {
+        self.ask(|objects| {
+            let is_new = !objects.contains_key(name);
+            if is_new {
+                objects.insert(name.to_owned(), bytes.to_owned());
+            }
+            is_new
+        })
+    }
+
+    fn get(&self, name: &str) -> io::Result<Option<Vec<u8>>> {
+        self.ask(|objects| objects.get(name).cloned())
+    }
+
+    fn list(&self) -> io::Result<Vec<(String, u64)>> {
+        self.ask(|objects| objects.iter().map(|(name, bytes)| (name.clone(), bytes.len() as u64)).collect())
+    }
+
+    fn delete(&self, names: &[String]) -> io::Result<()> {
+        self.ask(|objects| names.iter().for_each(|name| drop(objects.remove(name))))
+    }
+}
+
+/// A server: a log in a directory, its archive, and what it should hold.
+struct Writer {
+    folder: Folder,
+    log: Option<Appender>,
+    shipper: Option<Shipper>,
+    /// All units of the log, from its beginning on.
+    units: Vec<Unit>,
+    /// Units behind each LSN that ends a durable group.
+    ends: BTreeMap<u64, usize>,
+    /// What is durable, as the thread that ships knows it: of some moment before.
+    durable: u64,
+    base: u64,
+    epoch: u64,
+}
+
+impl Writer {
+    fn new(name: &str) -> Self {
+        let folder = Folder::quick(name);
+        let mut writer =
+            Self { folder, log: None, shipper: None, units: Vec::new(), ends: BTreeMap::new(), durable: 0, base: 0, epoch: 1 };
+        let log = writer.folder.begin();
+        writer.log = Some(log);
+        writer.name_base();
+        writer.look();
+        writer
+    }
+
+    fn look(&mut self) {
+        self.durable = self.log().ends().1.lsn;
+    }
+
+    fn log(&mut self) -> &mut Appender {
+        self.log.as_mut().unwrap()
+    }
+
+    fn append(&mut self, sizes: &[usize], durable: bool) {
+        self.epoch += 1;
+        let epoch = self.epoch;
+        let units = append(self.log(), epoch, sizes, durable);
+        self.units.extend(units);
+        if durable {
+            let (all, lsn) = (self.units.len(), self.log().ends().1.lsn);
+            self.ends.insert(lsn, all);
+        }
+    }
+
+    /// A base that says how many units are before it.
+    fn name_base(&mut self) {
+        let place = self.log().rotate().unwrap();
+        let all = self.units.len();
+        self.ends.insert(place.lsn, all);
+        self.base += 1;
+        let (number, epoch, bytes) = (self.base, self.epoch, 100 + usize::try_from(self.base).unwrap());
+        let text = format!("{all} ").into_bytes().into_iter().chain(std::iter::repeat_n(b'.', bytes)).collect::<Vec<_>>();
+        std::fs::write(base_path(&self.folder.0, number, 0), text).unwrap();
+        self.append(&[30], true);
+        let through = self.log().ends().1.lsn;
+        self.log().name_base(BaseEntry { number, lsn: place.lsn, through, epoch, parts: 1 }).unwrap();
+    }
+
+    /// The process ends, and another one begins with what was written.
+    fn restart(&mut self) {
+        (self.log, self.shipper) = (None, None);
+        let base = read_manifest(&self.folder.0).unwrap().unwrap().base.unwrap();
+        let (units, _) = self.folder.read().unwrap();
+        self.units.truncate(before(&self.folder, base.number));
+        self.units.extend(units);
+        self.log = Some(self.folder.begin());
+        // What was carried over is at other places now.
+        let (all, lsn) = (self.units.len(), self.log().ends().1.lsn);
+        self.ends = BTreeMap::from([(lsn, all)]);
+        self.base = base.number;
+        self.look();
+    }
+
+    /// Ships; how many units the archive has, if it says so.
+    fn ship(&mut self, store: &Store) -> Result<Option<usize>, ArchiveFault> {
+        let (id, durable) = (self.log().manifest().id, self.durable);
+        if self.shipper.is_none() {
+            self.shipper = Some(Shipper::begin(Box::new(store.clone()), &self.folder.0)?);
+        }
+        let shipped = self.shipper.as_mut().unwrap().advance(id, durable)?;
+        Ok(shipped.through.and_then(|lsn| self.ends.range(..=lsn).next_back().map(|(_, units)| *units)))
+    }
+}
+
+/// Units before a base.
+fn before(folder: &Folder, base: u64) -> usize {
+    let text = std::fs::read_to_string(base_path(&folder.0, base, 0)).unwrap();
+    assert_eq!(text.len() as u64, text.find(' ').unwrap() as u64 + 1 + 100 + base, "a base is whole");
+    text.split(' ').next().unwrap().parse().unwrap()
+}
+
+/// A server that starts from the archive; none where there is none.
+fn take_over(store: &Store, name: &str) -> Result<Option<Writer>, ArchiveFault> {
+    start_from(store, name, fetch)
+}
+
+type Fetch = fn(&dyn Objects, &Directory) -> Result<Option<Fetched>, ArchiveFault>;
+
+fn start_from(store: &Store, name: &str, fetch: Fetch) -> Result<Option<Writer>, ArchiveFault> {
+    let folder = Folder::quick(name);
+    loop {
+        let directory = Directory::take(&folder.0).unwrap();
+        assert!(is_to_be_fetched(&directory).unwrap());
+        match fetch(store, &directory) {
+            Err(ArchiveFault::Store(_)) => {}
+            fetched => match fetched? {
+                None => return Ok(None),
+                Some(fetched) => {
+                    assert!(!is_to_be_fetched(&directory).unwrap() && fetched.objects > 0);
+                    break;
+                }
+            },
+        }
+    }
+    let manifest = read_manifest(&folder.0).unwrap().unwrap();
+    let base = manifest.base.unwrap();
+    let (units, end) = folder.read().unwrap();
+    assert!(end.place.lsn >= base.through, "INV-CHECKPOINT-1: the log of an archive completes its base");
+    let count = before(&folder, base.number);
+    // What is before the base, of which nothing can be told.
+    let units = std::iter::repeat_n((0, almandine_oplog::RingId(0), Vec::new()), count).chain(units).collect();
+    let mut writer = Writer {
+        folder,
+        log: None,
+        shipper: None,
+        units,
+        ends: BTreeMap::new(),
+        durable: 0,
+        base: base.number,
+        epoch: manifest.base.unwrap().epoch.max(end.epoch),
+    };
+    writer.restart();
+    Ok(Some(writer))
+}
+
+/// What was fetched is a prefix of what the server had, with all that was said to be shipped.
+fn compare(fetched: &Writer, had: &Writer, shipped: usize, seed: u64) {
+    assert!(fetched.units.len() >= shipped, "seed {seed}: {} units of {shipped} that were shipped", fetched.units.len());
+    assert!(fetched.units.len() <= had.units.len(), "seed {seed}");
+    let known = fetched.units.iter().zip(&had.units).filter(|(unit, had)| !unit.2.is_empty() && !had.2.is_empty());
+    for (unit, had) in known {
+        assert!(unit == had, "INV-ARCHIVE-2, seed {seed}: it is no prefix");
+    }
+}
+
+fn play(seed: u64) {
+    let store = Store::default();
+    store.0.lock().unwrap().random = Random(seed);
+    let mut random = Random(seed ^ 0x9E37_79B9_7F4A_7C15);
+    let mut writer = Writer::new(&format!("archive-{seed}-0"));
+    let (mut shipped, mut servers) = (0, 1);
+    store.fail_one_in([0, 20, 5][(seed % 3) as usize]);
+    for _ in 0..60 {
+        if random.next(2) == 0 {
+            writer.look();
+        }
+        match random.next(20) {
+            0..=7 => {
+                let sizes: Vec<usize> = (0..=random.next(3)).map(|_| random.next(20_000) as usize).collect();
+                writer.append(&sizes, random.next(3) > 0);
+            }
+            8..=13 => match writer.ship(&store) {
+                Ok(units) => shipped = units.unwrap_or(0).max(shipped),
+                Err(ArchiveFault::Store(_)) => {}
+                Err(fault) => panic!("seed {seed}: {fault}"),
+            },
+            14 => {
+                writer.log().sync().unwrap();
+                let (all, lsn) = (writer.units.len(), writer.log().ends().1.lsn);
+                writer.ends.insert(lsn, all);
+            }
+            15 => writer.name_base(),
+            16 | 17 => writer.restart(),
+            18 if random.next(2) == 0 => writer.shipper = None,
+            18 => {
+                let copied = start_from(&store, &format!("archive-{seed}-copy"), copy).unwrap();
+                if let Some(copied) = copied {
+                    compare(&copied, &writer, shipped, seed);
+                }
+            }
+            _ => {
+                let Some(mut next) = take_over(&store, &format!("archive-{seed}-{servers}")).unwrap() else { continue };
+                servers += 1;
+                compare(&next, &writer, shipped, seed);
+                // The one before does not know, and goes on; in another order, its rival ships before.
+                if random.next(2) == 0 {
+                    let _ = next.ship(&store);
+                }
+                store.fail_one_in(0);
+                if random.next(2) == 0 {
+                    writer.restart();
+                }
+                let had = writer.units.len();
+                writer.append(&[10, 10_000], true);
+                if random.next(2) == 0 {
+                    writer.name_base();
+                }
+                writer.look();
+                let refused = writer.ship(&store);
+                let is_told = matches!(refused, Err(ArchiveFault::Owned(_)));
+                assert!(is_told, "INV-ARCHIVE-1, seed {seed}: a server ships what is not fetched: {refused:?}, {had}");
+                writer = next;
+                shipped = 0;
+            }
+        }
+    }
+    store.fail_one_in(0);
+    writer.append(&[1], true);
+    // One that begins finds pieces of which the one before did not hear that they were made.
+    writer.shipper = None;
+    writer.look();
+    let last = (0..100).find_map(|_| writer.ship(&store).unwrap().filter(|units| *units == writer.units.len()));
+    assert!(last.is_some(), "seed {seed}: it catches up");
+    // Nothing is left but what is named, and of each owner the first and the last catalog, and the
+    // seal that ends what it wrote.
+    let manifest = read_manifest(&writer.folder.0).unwrap().unwrap();
+    let names = store.names();
+    let is_named = |name: &String| {
+        let of = |begin: String| name.starts_with(&begin);
+        manifest.segments.iter().any(|segment| of(format!("log-{:08}-", segment.number)))
+            || manifest.base.is_some_and(|base| of(format!("base-{:08}.0-", base.number)))
+    };
+    let unnamed: Vec<&String> = names.iter().filter(|name| !is_named(name)).collect();
+    let contents = store.0.lock().unwrap();
+    let is_seal = |name: &str| contents.objects.get(name).is_some_and(Vec::is_empty);
+    assert!(unnamed.iter().all(|name| name.starts_with("catalog") || is_seal(name)), "seed {seed}: {unnamed:?}");
+    assert!(contents.failures > 0 || unnamed.len() <= 3 * servers, "seed {seed}: {unnamed:?}");
+    drop(contents);
+    let fetched = take_over(&store, &format!("archive-{seed}-end")).unwrap().unwrap();
+    compare(&fetched, &writer, writer.units.len(), seed);
+}
+
+#[test]
+fn an_archive_is_a_prefix_of_the_log_whatever_happens() {
+    let seeds = std::env::var("ALMANDINE_SEEDS").ok().and_then(|seeds| seeds.parse().ok()).unwrap_or(100);
+    (0..seeds).for_each(play);
+}
+
+#[test]
+fn an_address_with_something_else_is_refused() {
+    let store = Store::default();
+    store.create("photo.jpg", b"x").unwrap();
+    let mut writer = Writer::new("archive-foreign");
+    let refused = writer.ship(&store).unwrap_err().to_string();
+    assert!(refused.contains("photo.jpg") && refused.contains("empty folder"), "{refused}");
+    store.delete(&["photo.jpg".to_owned()]).unwrap();
+    writer.ship(&store).unwrap();
+    // Another log, whose directory was never of this archive.
+    let refused = Writer::new("archive-other").ship(&store).unwrap_err().to_string();
+    assert!(refused.contains("another log"), "{refused}");
+}
+
+#[test]
+fn a_missing_piece_is_damage_and_a_missing_catalog_no_archive() {
+    let store = Store::default();
+    assert!(take_over(&store, "archive-none").unwrap().is_none());
+    let mut writer = Writer::new("archive-damaged");
+    (0..10).for_each(|_| writer.append(&[20_000], true));
+    writer.look();
+    while writer.ship(&store).unwrap() != Some(writer.units.len()) {}
+    let pieces: Vec<String> = store.names().into_iter().filter(|name| !name.starts_with("catalog")).collect();
+    for piece in &pieces[..pieces.len() - 1] {
+        let bytes = store.0.lock().unwrap().objects.remove(piece).unwrap();
+        let damage = take_over(&store, "archive-damage").err().map(|fault| fault.to_string());
+        assert!(damage.as_ref().is_some_and(|text| text.contains(piece.as_str())), "{piece}: {damage:?}");
+        store.0.lock().unwrap().objects.insert(piece.clone(), bytes);
+    }
+}
+
+#[cfg(all(feature = "mutants", not(feature = "sim")))]
+#[test]
+fn mutants_are_noticed() {
+    let own = std::env::current_exe().unwrap();
+    let test = ["archive::an_archive_is_a_prefix_of_the_log_whatever_happens", "--exact"];
+    for mutant in ["ShipFirst", "ShipThrough", "CompareOwner", "KeepClaim", "KeepSeal", "SealArchive", "HeedSeal"] {
+        let run = std::process::Command::new(&own).args(test).env("ALMANDINE_MUTANT", mutant).output().unwrap();
+        assert!(!run.status.success(), "{mutant} is not noticed");
+    }
+}

@@ -1,0 +1,61 @@
+//! The start of a server with an archive: its log is fetched where a directory has none.
+
+use std::io;
+use std::path::Path;
+
+use almandine_config::Settings;
+use almandine_io::clock;
+use almandine_oplog::archive::{ArchiveFault, Shipper, fetch, is_to_be_fetched};
+use almandine_oplog::directory::Directory;
+use almandine_oplog::manifest::Manifest;
+
+use super::objects::object_folder;
+
+/// Before a log is looked at: its archive can be gone on with, or was fetched where the directory has no log.
+///
+/// # Errors
+/// When another server owns the archive, or it is not known whether there is one where there is no log.
+pub(super) fn prepare(settings: &Settings, directory: &Directory) -> io::Result<Option<Shipper>> {
+    let url = &settings.persistence.log_object_url;
+    if url.is_empty() {
+        return Ok(None);
+    }
+    let failed = |fault: ArchiveFault| io::Error::other(format!("log-object-url {url}: {fault}"));
+    let objects = object_folder(url)?;
+    if is_to_be_fetched(directory).map_err(io::Error::other)? {
+        let began_ns = clock::monotonic_ns();
+        match fetch(&*objects, directory).map_err(failed)? {
+            None => tracing::info!("{url} has no archive of a log: one begins there"),
+            Some(fetched) => tracing::warn!(
+                "The log is fetched from {url}, and goes on here from now on: {} objects, {} bytes, {} ms",
+                fetched.objects,
+                fetched.bytes,
+                (clock::monotonic_ns() - began_ns) / 1_000_000
+            ),
+        }
+        return Ok(None);
+    }
+    match Shipper::begin(objects, directory.path()) {
+        Ok(shipper) => Ok(Some(shipper)),
+        Err(ArchiveFault::Store(error)) => {
+            tracing::warn!("log-object-url {url} does not answer: {error}. The log here counts, and is shipped when it does");
+            Ok(None)
+        }
+        Err(fault) => Err(failed(fault)),
+    }
+}
+
+/// Whether the archive has more of a log than was found here up to an LSN.
+///
+/// # Errors
+/// When it has: then something is missing here that was durable.
+pub(super) fn compare(shipper: Option<&Shipper>, manifest: &Manifest, end: u64, directory: &Path) -> io::Result<()> {
+    match shipper.and_then(|shipper| shipper.archived_end(manifest)) {
+        Some(archived) if archived > end => Err(io::Error::other(format!(
+            "the log in {} ends at LSN {end}, and its archive has it through LSN {archived}: what was durable here is lost. Move \
+             the directory away to start from the archive",
+            directory.display()
+        ))),
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,35 @@
+//! Object storage that the archive of the log is in.
+
+use std::io;
+
+use almandine_device::ObjectFolder;
+use almandine_oplog::archive::Objects;
+
+struct Folder(ObjectFolder);
+
+impl Objects for Folder {
+    fn create(&self, name: &str, bytes: &[u8]) -> io::Result<bool> {
+        self.0.create(name, bytes)
+    }
+
+    fn get(&self, name: &str) -> io::Result<Option<Vec<u8>>> {
+        self.0.get(name)
+    }
+
+    fn list(&self) -> io::Result<Vec<(String, u64)>> {
+        self.0.list()
+    }
+
+    fn delete(&self, names: &[String]) -> io::Result<()> {
+        self.0.delete(names)
+    }
+}
+
+/// The objects below an address.
+///
+/// # Errors
+/// When it is not understood.
+pub fn object_folder(url: &str) -> io::Result<Box<dyn Objects>> {
+    let folder = ObjectFolder::open(url).map_err(|error| io::Error::new(error.kind(), format!("log-object-url: {error}")))?;
+    Ok(Box::new(Folder(folder)))
+}
