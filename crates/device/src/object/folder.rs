@@ -11,6 +11,9 @@ use super::address;
 use super::environment;
 use crate::error;
 
+/// Objects that are asked for at once.
+const AT_ONCE: usize = 16;
+
 /// See the module. Its requests block.
 pub struct ObjectFolder {
     store: Box<dyn ObjectStore>,
@@ -67,6 +70,33 @@ impl ObjectFolder {
             Err(object_store::Error::NotFound { .. }) => Ok(None),
             Err(error) => Err(self.failed("read", &error)),
         }
+    }
+
+    /// The bytes of objects, in the order of their names: up to 16 are on their way at once.
+    ///
+    /// # Errors
+    /// As the store reports them, and what `each` returns.
+    pub fn get_each(
+        &self,
+        names: &[String],
+        each: &mut (dyn FnMut(usize, Option<Vec<u8>>) -> io::Result<()> + Send + '_),
+    ) -> io::Result<()> {
+        debug_assert!(names.iter().all(|name| !name.contains('/')), "all objects are in one folder");
+        let got = |name: &String| {
+            let path = self.prefix.clone().join(name.as_str());
+            async move { self.store.get(&path).await?.bytes().await }
+        };
+        self.runtime.block_on(async {
+            let mut all = stream::iter(names.iter().map(got)).buffered(AT_ONCE).enumerate();
+            while let Some((at, got)) = all.next().await {
+                match got {
+                    Ok(bytes) => each(at, Some(bytes.into()))?,
+                    Err(object_store::Error::NotFound { .. }) => each(at, None)?,
+                    Err(error) => return Err(self.failed("read", &error)),
+                }
+            }
+            Ok(())
+        })
     }
 
     /// Names and lengths of all objects.

@@ -142,13 +142,21 @@ fn fetch_file(
     }
     let failed = |error: io::Error| ArchiveFault::from(Fault::io("write", to, error));
     let made = file::open(to, false).map_err(failed)?;
-    for (begin, bytes) in pieces.in_order() {
-        let name = file.piece(begin);
-        let piece = objects.get(&name)?.filter(|piece| piece.len() as u64 == bytes);
-        let piece = piece.ok_or_else(|| ArchiveFault::Damaged(format!("{name} does not have its {bytes} bytes")))?;
-        made.write_all_at(&piece, begin).map_err(failed)?;
+    let places: Vec<(u64, u64)> = pieces.in_order().collect();
+    let names: Vec<String> = places.iter().map(|(begin, _)| file.piece(*begin)).collect();
+    let mut fault = None;
+    let got = objects.get_each(&names, &mut |at, piece| {
+        let (begin, bytes) = places[at];
+        let written = match piece.filter(|piece| piece.len() as u64 == bytes) {
+            Some(piece) => made.write_all_at(&piece, begin).map_err(failed),
+            None => Err(ArchiveFault::Damaged(format!("{} does not have its {bytes} bytes", names[at]))),
+        };
         (fetched.objects, fetched.bytes) = (fetched.objects + 1, fetched.bytes + bytes);
-    }
+        fault = written.err();
+        if fault.is_some() { Err(io::Error::other("a piece is of no use")) } else { Ok(()) }
+    });
+    fault.map_or(Ok(()), Err)?;
+    got?;
     if let Some(length) = length {
         made.set_len(length.max(pieces.extent())).map_err(failed)?;
     }

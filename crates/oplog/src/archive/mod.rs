@@ -35,6 +35,9 @@ pub(crate) const PIECE_BYTES: u64 = 8 << 20;
 /// The file beside the manifest that says which owner this directory is.
 const OWNER: &str = "ARCHIVE";
 
+/// Takes the bytes of an object: none where there is none.
+pub type EachObject<'e> = dyn FnMut(usize, Option<Vec<u8>>) -> io::Result<()> + Send + 'e;
+
 /// Objects under one address. Everything blocks.
 pub trait Objects: Send {
     /// Makes an object. False: there is one of this name.
@@ -48,6 +51,14 @@ pub trait Objects: Send {
     /// # Errors
     /// As the store reports them.
     fn get(&self, name: &str) -> io::Result<Option<Vec<u8>>>;
+
+    /// The bytes of objects, one after the other with the place of its name; several are asked for at once where that is possible.
+    ///
+    /// # Errors
+    /// As the store reports them, and what `each` returns.
+    fn get_each(&self, names: &[String], each: &mut EachObject<'_>) -> io::Result<()> {
+        names.iter().enumerate().try_for_each(|(at, name)| each(at, self.get(name)?))
+    }
 
     /// Names and lengths of all objects.
     ///

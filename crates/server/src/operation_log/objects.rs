@@ -3,7 +3,7 @@
 use std::io;
 
 use almandine_device::ObjectFolder;
-use almandine_oplog::archive::Objects;
+use almandine_oplog::archive::{EachObject, Objects};
 
 struct Folder(ObjectFolder);
 
@@ -14,6 +14,10 @@ impl Objects for Folder {
 
     fn get(&self, name: &str) -> io::Result<Option<Vec<u8>>> {
         self.0.get(name)
+    }
+
+    fn get_each(&self, names: &[String], each: &mut EachObject<'_>) -> io::Result<()> {
+        self.0.get_each(names, each)
     }
 
     fn list(&self) -> io::Result<Vec<(String, u64)>> {

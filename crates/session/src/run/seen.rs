@@ -57,13 +57,13 @@ impl Seen {
     pub(crate) fn note(&mut self, group: &[Planned], context: &Context) {
         let log = &context.instance.persistence.log;
         for planned in group {
-            if planned.dispatch.is_some_and(|dispatch| is_blind(dispatch, context.table)) {
-                continue;
-            }
             let looks = planned.dispatch.is_some_and(|dispatch| {
                 dispatch.key != 0 && matches!(dispatch.run, Handler::Read(_)) && !dispatch.flags.any(Flags::ANY_KEY)
             });
             if !looks {
+                if planned.dispatch.is_some_and(|dispatch| is_blind(dispatch, context.table)) {
+                    continue;
+                }
                 return self.forget();
             }
             step!(AskSeen, self.number = self.number.max(log.seen(planned.key.hash)));
