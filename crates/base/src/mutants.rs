@@ -186,6 +186,8 @@ table! {
     ShipFirst,
     /// Archive: naming a base when the log that completes it is shipped.
     ShipThrough,
+    /// Archive: naming no segment with a base that it does not continue.
+    NamedBefore,
     /// Archive: going on with one of the own only.
     CompareOwner,
     /// Archive: keeping the catalog with which it was taken over.

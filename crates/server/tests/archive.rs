@@ -240,9 +240,11 @@ fn what_does_not_go_together_is_refused() {
         assert!(refused.contains(why), "{refused}");
     }
     let server = start(&objects, AWAITED);
-    let refused = server.client().line("CONFIG SET appendfsync everysec");
-    assert!(
-        matches!(&refused, Value::Error(text) if String::from_utf8_lossy(text).contains("needs appendfsync always")),
-        "{refused}"
-    );
+    for (line, why) in [
+        ("CONFIG SET appendfsync everysec", "needs appendfsync always"),
+        ("CONFIG SET appendonly no", "with log-object-url the log begins and ends with the server"),
+    ] {
+        let refused = server.client().line(line);
+        assert!(matches!(&refused, Value::Error(text) if String::from_utf8_lossy(text).contains(why)), "{refused}");
+    }
 }

@@ -147,28 +147,35 @@ impl ArchivedFile {
 
 /// Pieces of a file, by where they begin.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Pieces(BTreeMap<u64, u64>);
+pub(crate) struct Pieces {
+    all: BTreeMap<u64, u64>,
+    extent: u64,
+}
 
 impl Pieces {
+    /// One more, in any order.
     pub(crate) fn add(&mut self, offset: u64, bytes: u64) {
-        self.0.insert(offset, bytes);
+        self.all.insert(offset, bytes);
+        while let Some(bytes) = self.all.get(&self.extent).filter(|bytes| **bytes > 0) {
+            self.extent += bytes;
+        }
     }
 
     /// Bytes from the file's beginning on that are there.
     pub(crate) fn extent(&self) -> u64 {
-        self.in_order().map(|(_, bytes)| bytes).sum()
+        self.extent
     }
 
     /// Nothing can be added: where the next one would begin, there is an empty one.
     pub(crate) fn is_sealed(&self) -> bool {
-        self.0.get(&self.extent()) == Some(&0)
+        self.all.get(&self.extent) == Some(&0)
     }
 
     /// Those of the extent.
     pub(crate) fn in_order(&self) -> impl Iterator<Item = (u64, u64)> {
         let mut end = 0;
         std::iter::from_fn(move || {
-            let bytes = self.0.get(&end).copied().filter(|bytes| *bytes > 0)?;
+            let bytes = self.all.get(&end).copied().filter(|bytes| *bytes > 0)?;
             end += bytes;
             Some((end - bytes, bytes))
         })
@@ -176,7 +183,7 @@ impl Pieces {
 
     /// All of them: where they begin, and their bytes.
     pub(crate) fn all(&self) -> impl Iterator<Item = (u64, u64)> {
-        self.0.iter().map(|(offset, bytes)| (*offset, *bytes))
+        self.all.iter().map(|(offset, bytes)| (*offset, *bytes))
     }
 }
 
@@ -242,4 +249,22 @@ fn write_owner(directory: &Path, owner: u64) -> Result<(), ArchiveFault> {
     let path = directory.join(OWNER);
     let written = files::replace(&path, format!("almandine archive owner {owner:016x}\n"));
     written.map_err(|error| Fault::io("write", &path, error).into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pieces_reach_as_far_as_they_follow_each_other() {
+        let mut pieces = Pieces::default();
+        assert!(pieces.extent() == 0 && !pieces.is_sealed());
+        for (offset, bytes, extent) in [(10, 5, 0), (20, 1, 0), (0, 10, 15), (15, 0, 15)] {
+            pieces.add(offset, bytes);
+            assert_eq!(pieces.extent(), extent, "{offset}");
+        }
+        assert!(pieces.is_sealed());
+        assert_eq!(pieces.in_order().collect::<Vec<_>>(), [(0, 10), (10, 5)]);
+        assert_eq!(pieces.all().count(), 4);
+    }
 }

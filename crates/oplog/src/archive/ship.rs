@@ -173,9 +173,16 @@ impl Shipper {
     }
 
     /// The segments of both, behind the base that the archive has; none where it has not all of them.
+    ///
+    /// The first one that the manifest names has to be in the catalog: a base that heals a broken log begins with a segment that
+    /// was never named with another base, and that is no continuation of what was before.
     fn interim(&self, target: &Catalog) -> Option<Catalog> {
         let before = self.catalog.as_ref().filter(|catalog| catalog.manifest.id == target.manifest.id)?;
-        let begin = target.manifest.segments.first()?.lsn;
+        let first = target.manifest.segments.first()?;
+        let begin = first.lsn;
+        if step!(NamedBefore, !before.manifest.segments.contains(first), else false) {
+            return None;
+        }
         let mut segments: Vec<SegmentEntry> =
             before.manifest.segments.iter().copied().filter(|segment| segment.lsn < begin).collect();
         let is_whole = segments.last().is_none_or(|last| last.lsn + self.extent(before.segment(last)) >= begin);

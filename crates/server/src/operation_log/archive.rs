@@ -72,9 +72,11 @@ struct Work {
 
 impl Work {
     fn run(mut self) {
-        // Where that is not allowed, it competes with the workers on equal terms.
-        let _ = thread::rank_behind_workers(thread::Rank::Copies);
         let is_awaited = is_awaited(&self.instance.config.snapshot().settings);
+        if !is_awaited {
+            // Where that is not allowed, it competes with the workers on equal terms.
+            let _ = thread::rank_behind_workers(thread::Rank::Copies);
+        }
         loop {
             let ends = self.shared.ends.load(Ordering::Acquire);
             let (is_done, pause) = match self.turn() {

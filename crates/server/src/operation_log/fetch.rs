@@ -24,6 +24,7 @@ pub(super) fn prepare(settings: &Settings, directory: &Directory) -> io::Result<
     let objects = object_folder(url)?;
     if is_to_be_fetched(directory).map_err(io::Error::other)? {
         let began_ns = clock::monotonic_ns();
+        tracing::info!("There is no log in {}: it is fetched from {url}, if that has one", directory.path().display());
         match fetch(&*objects, directory).map_err(failed)? {
             None => tracing::info!("{url} has no archive of a log: one begins there"),
             Some(fetched) => tracing::warn!(

@@ -30,11 +30,13 @@ const GIVE_UP: Duration = Duration::from_secs(5);
 /// When no log can begin; then there is none.
 pub(crate) fn follow(instance: &Arc<Instance>, log: &LogSlot, settings: &Settings, directory: &Path) -> Result<(), SetError> {
     let persistence = &instance.persistence;
-    if instance.keyspace.log().device().is_some()
+    let has_archive = !settings.persistence.log_object_url.is_empty();
+    if (has_archive || instance.keyspace.log().device().is_some())
         && settings.persistence.append_only != log.get().is_some()
         && !persistence.is_loading()
     {
-        let problem = "with storage-dir the log begins and ends with the server: set it in the configuration file and restart";
+        let what = if has_archive { "log-object-url" } else { "storage-dir" };
+        let problem = format!("with {what} the log begins and ends with the server: set it in the configuration file and restart");
         return Err(SetError::Failed { name: "appendonly".to_owned(), problem: problem.into() });
     }
     check(settings).map_err(|problem| SetError::Failed { name: "appendfsync".to_owned(), problem: problem.into() })?;
