@@ -44,7 +44,7 @@ pub struct Health {
 }
 
 impl Health {
-    /// Whether the last write succeeded.
+    /// Whether the last write succeeded, or the device has had room since.
     #[must_use]
     pub fn state(&self) -> DeviceState {
         match self.state.load(Ordering::Relaxed) {
@@ -64,6 +64,13 @@ impl Health {
     #[must_use]
     pub fn last_error(&self) -> String {
         self.last_error.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Space was given back: a device that was full may take the next write, which nothing may ask for before memory is short.
+    fn note_room(&self) {
+        let (full, sound) = (DeviceState::Full as u8, DeviceState::Sound as u8);
+        // Another error than that is no matter of room.
+        let _ = self.state.compare_exchange(full, sound, Ordering::Relaxed, Ordering::Relaxed);
     }
 
     fn note<T>(&self, result: io::Result<T>) -> io::Result<T> {
@@ -111,7 +118,12 @@ impl Device for WatchedDevice {
     }
 
     fn discard(&self, offset: u64, bytes: u64) -> io::Result<()> {
-        self.device.discard(offset, bytes)
+        let before = self.device.used_bytes();
+        let discarded = self.device.discard(offset, bytes);
+        if self.device.used_bytes() < before {
+            self.health.note_room();
+        }
+        discarded
     }
 
     fn sync(&self) -> io::Result<()> {

@@ -33,6 +33,26 @@ fn a_quota_is_shared_and_space_given_back_counts() {
 }
 
 #[test]
+fn a_device_that_was_full_is_sound_when_it_has_room_again() {
+    let (quota, health) = (Quota::new(2 * BLOCK), Arc::<Health>::default());
+    let faulty = Arc::new(FaultyDevice::new(Arc::new(MemoryDevice::new()), 1, FaultPlan::default()));
+    let device = WatchedDevice::new(Arc::new(quota.limit(Arc::clone(&faulty) as _)), Arc::clone(&health));
+    device.write(0, &filled(0, 2 * BLOCK, 0)).unwrap();
+    device.write(2 * BLOCK, &filled(2 * BLOCK, BLOCK, 0)).unwrap_err();
+    assert_eq!(health.state(), DeviceState::Full);
+    // What holds nothing gives nothing back.
+    device.discard(4 * BLOCK, BLOCK).unwrap();
+    assert_eq!(health.state(), DeviceState::Full);
+    device.discard(0, BLOCK).unwrap();
+    assert_eq!(health.state(), DeviceState::Sound);
+    // Another error stays until a write succeeds.
+    faulty.set_plan(FaultPlan { write_errors: ALWAYS, ..FaultPlan::default() });
+    device.write(2 * BLOCK, &filled(2 * BLOCK, BLOCK, 0)).unwrap_err();
+    device.discard(BLOCK, BLOCK).unwrap();
+    assert_eq!(health.state(), DeviceState::Failing);
+}
+
+#[test]
 fn the_state_follows_the_last_write() {
     let health = Arc::new(Health::default());
     let faulty = Arc::new(FaultyDevice::new(Arc::new(MemoryDevice::new()), 1, FaultPlan::default()));
