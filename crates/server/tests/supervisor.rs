@@ -101,6 +101,8 @@ fn a_worker_that_stands_still_is_no_life() {
 fn a_long_script_is_life() {
     for flags in [&["--busy-reply-threshold", "100", "--busy-reply-scope", "node"][..], &["--busy-reply-threshold", "0"]] {
         let supervisor = Supervisor::start(&format!("script-{}", flags.len()), flags);
+        // Clients may be answered before that is told.
+        assert!(supervisor.hear(WATCHDOG * 20).is_some_and(|first| first.contains("READY=1\n")));
         for script in ["while true do end", "local n = 0 while n < 1e8 do n = n + 1 redis.call('SET', 'key' .. n % 7, n) end"] {
             let (mut client, mut other) = (supervisor.server.client(), supervisor.server.client());
             send(&mut client, &["EVAL", script, "0"]);
