@@ -10,12 +10,12 @@ use almandine_handler::{Context, Dispatch, Flags, Handler, Table};
 
 use crate::steps::plan::Planned;
 
-/// Whether a command looks at no data, so that its reply depends on nothing that was done: PING and the like, which are allowed
-/// while data is loaded, and INFO, so that an operator is answered while a disk or an object store is away.
+/// Commands whose replies depend on no data: an operator and a monitor are answered while a disk or an object store is away.
+const BLIND: [&str; 4] = ["PING", "ECHO", "TIME", "INFO"];
+
+/// Whether a command is one of them.
 pub(crate) fn is_blind(dispatch: &Dispatch, table: &Table) -> bool {
-    let is_read = || matches!(dispatch.run, Handler::Read(_)) && !dispatch.flags.any(Flags::ANY_KEY.with(Flags::MANY_KEYS));
-    let is_info = || table.row(dispatch.index).command.spec.name == "INFO";
-    dispatch.key == 0 && !dispatch.flags.any(Flags::NOT_LOADING) && (is_read() || is_info())
+    dispatch.key == 0 && BLIND.contains(&table.row(dispatch.index).command.spec.name)
 }
 
 /// See the module.

@@ -5,6 +5,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::commands::{Command, Generator};
+use crate::storage::UNREADABLE;
 use crate::{Client, Value};
 
 /// Commands of one life of the server at most, so that a check stays short.
@@ -32,6 +33,16 @@ impl Journal {
     }
 }
 
+/// Whether the server has noticed that its disk is gone: it refuses writes, or cannot read what lies on the device, also within a
+/// transaction. Such a command has done nothing, or not all that it should.
+fn tells_of_disk(reply: &Value) -> bool {
+    match reply {
+        Value::Error(text) => text.starts_with(b"MISCONF") || text.starts_with(UNREADABLE),
+        Value::Array(replies) => replies.iter().any(tells_of_disk),
+        _ => false,
+    }
+}
+
 /// Writes until the connection ends, or as much as a check takes; rests after each pipeline.
 pub(super) fn write(address: SocketAddr, generator: &mut Generator, rest: Duration) -> Journal {
     let mut journal = Journal::default();
@@ -56,8 +67,7 @@ pub(super) fn write(address: SocketAddr, generator: &mut Generator, rest: Durati
             for _ in 0..journal.sent[at].replies() {
                 match client.receive() {
                     Ok(Value::Closed) | Err(_) => return journal,
-                    // The server has noticed that its disk is gone.
-                    Ok(Value::Error(text)) if text.starts_with(b"MISCONF") => return journal,
+                    Ok(reply) if tells_of_disk(&reply) => return journal,
                     Ok(_) => {}
                 }
             }
