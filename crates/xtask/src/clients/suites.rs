@@ -200,6 +200,33 @@ pub(super) const SUITES: &[Suite] = &[
         environment: NO_ENVIRONMENT,
         fails: &[],
     },
+    Suite {
+        name: "celery",
+        source: Python(
+            "celery==5.5.3",
+            &[
+                "redis>=5.2.1,<=5.2.1",
+                "pydantic",
+                "msgpack",
+                "pyyaml",
+                "cryptography",
+                "pytest-celery>=1.2,<2",
+                "pytest-subtests",
+                "pytest-timeout",
+                "pytest-click",
+                "pytest-rerunfailures",
+                "pytest-order",
+            ],
+            &["--timeout=120", "t/integration/test_tasks.py", "t/integration/test_canvas.py"],
+        ),
+        port: 6379,
+        environment: &[("TEST_BROKER", "redis://localhost/0"), ("TEST_BACKEND", "redis://localhost/1")],
+        fails: &[
+            ("test_trace_log_arguments", "it finds no log records of the worker; so it does on redis-server"),
+            ("test_chord::test_chord_on_error", "it fails on redis-server, too"),
+            ("test_disabling_flag_allow_error_cb_on_chord_header", "as above"),
+        ],
+    },
 ];
 
 /// Seconds that a suite may take.
