@@ -384,7 +384,8 @@ fn judge(suite: &Suite, text: &str, success: bool) -> Told {
 
 /// The names in the lines that begin so.
 fn names(text: &str, begin: &str) -> Vec<String> {
-    let name = |line: &str| line.strip_prefix(begin)?.split_whitespace().next().map(str::to_owned);
+    // A line of a log has more spaces there.
+    let name = |line: &str| line.strip_prefix(begin)?.split(' ').next().filter(|name| !name.is_empty()).map(str::to_owned);
     text.lines().filter_map(name).collect()
 }
 
@@ -412,6 +413,8 @@ mod tests {
         assert_eq!(counts(python(), "....\n43 passed, 2 xfailed in 3.10s", true), (43, 0));
         let text = "FAILED tests/test_a.py::test_b - why\nERROR tests/test_c.py\n=== 2 failed, 7 passed in 3.10s ===";
         assert_eq!(counts(python(), text, false), (7, 2));
+        let text = "ERROR    worker:trace.py:267 a line of a log\nFAILED t/test_a.py::Listed\n=== 1 failed, 7 passed in 3.10s ===";
+        assert_eq!(counts(python(), text, false), (7, 0));
         assert_eq!(counts(python(), "collected nothing", true), (0, 1));
     }
 }
