@@ -225,32 +225,30 @@ impl Shipper {
     /// Bytes of a segment that the manifest still names behind that: what it does not name is written over.
     fn read(&self, segment: &SegmentEntry, begin: u64, bytes: u64) -> Result<Option<Vec<u8>>, ArchiveFault> {
         let path = segment_path(&self.directory, segment.number);
-        let failed = |error| Fault::io("read", &path, error);
         let mut piece = vec![0; usize::try_from(bytes).unwrap_or(usize::MAX)];
-        match files::open(&path).and_then(|file| file.read_exact_at(&mut piece, begin)) {
-            Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::UnexpectedEof) => {}
-            read => read.map_err(failed)?,
+        let read = files::open(&path).and_then(|file| file.read_exact_at(&mut piece, begin));
+        if !read_manifest(&self.directory)?.is_some_and(|manifest| manifest.segments.contains(segment)) {
+            return Ok(None);
         }
-        let manifest = read_manifest(&self.directory)?;
-        Ok(manifest.is_some_and(|manifest| manifest.segments.contains(segment)).then_some(piece))
+        read.map_err(|error| Fault::io("read", &path, error))?;
+        Ok(Some(piece))
     }
 
     /// Ships a piece of a base. True: the archive has all of it.
     fn ship_base(&mut self, target: &Catalog) -> Result<bool, ArchiveFault> {
         let Some(base) = target.manifest.base else { return Ok(false) };
         if self.base.as_ref().is_none_or(|shipped| shipped.number != base.number) {
-            let open = |file: ArchivedFile| {
-                let ArchivedFile::Base { number, part, .. } = file else { return Ok(None) };
-                let path = base_path(&self.directory, number, part);
-                match files::open(&path).and_then(|opened| Ok((file, opened.len()?, opened))) {
-                    Ok((file, bytes, opened)) => Ok(Some((file, opened, bytes))),
-                    // There is a later one.
-                    Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-                    Err(error) => Err(Fault::io("open", &path, error)),
-                }
+            let open = |(file, part)| {
+                let opened = files::open(base_path(&self.directory, base.number, part))?;
+                let bytes = opened.len()?;
+                Ok((file, opened, bytes))
             };
-            let parts = target.base_files().map(open).collect::<Result<Option<Vec<_>>, _>>()?;
-            let Some(parts) = parts else { return Ok(false) };
+            let parts = target.base_files().zip(0..).map(open).collect::<io::Result<Vec<_>>>();
+            if base_number(&read_manifest(&self.directory)?.unwrap_or_default()) != Some(base.number) {
+                // There is a later one, and the files of this one may be gone.
+                return Ok(false);
+            }
+            let parts = parts.map_err(|error| Fault::io("open a base in", &self.directory, error))?;
             self.base = Some(BaseShipped { number: base.number, parts });
         }
         let Some(shipped) = self.base.take() else { return Ok(false) };
@@ -324,6 +322,7 @@ impl Shipper {
     fn is_whole(&self, catalog: &Catalog) -> bool {
         let segments = &catalog.manifest.segments;
         let followed = segments.windows(2).all(|pair| self.extent(catalog.segment(&pair[0])) >= pair[1].lsn - pair[0].lsn);
+        // There, histories are to notice it.
         let mutants = cfg!(feature = "mutants");
         mutants || followed && catalog.base_files().all(|file| self.extent(file) > 0)
     }

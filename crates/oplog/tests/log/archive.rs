@@ -386,6 +386,30 @@ fn a_base_that_heals_is_named_with_its_segments_at_once() {
 }
 
 #[test]
+fn what_is_missing_in_the_directory_is_an_error_and_no_zeroes() {
+    let (store, mut writer) = (Store::default(), Writer::new("archive-missing"));
+    writer.ship(&store).unwrap();
+    writer.append(&[10_000], true);
+    writer.look();
+    let (segment, away) = (writer.folder.last_segment(), writer.folder.0.join("away"));
+    std::fs::rename(&segment, &away).unwrap();
+    let before = store.names();
+    assert!(matches!(writer.ship(&store), Err(ArchiveFault::Log(_))));
+    std::fs::File::create(&segment).unwrap();
+    assert!(matches!(writer.ship(&store), Err(ArchiveFault::Log(_))), "it is cut short");
+    assert_eq!(store.names(), before);
+    std::fs::rename(&away, &segment).unwrap();
+    writer.name_base();
+    writer.look();
+    let base = base_path(&writer.folder.0, writer.base, 0);
+    std::fs::rename(&base, &away).unwrap();
+    assert!(matches!(writer.ship(&store), Err(ArchiveFault::Log(_))));
+    std::fs::rename(&away, &base).unwrap();
+    assert_eq!(writer.ship(&store).unwrap(), Some(writer.units.len()));
+    look_at_copy(&store, &writer, writer.units.len(), 0);
+}
+
+#[test]
 fn an_address_with_something_else_is_refused() {
     let store = Store::default();
     store.create("photo.jpg", b"x").unwrap();

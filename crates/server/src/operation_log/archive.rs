@@ -83,7 +83,10 @@ impl Work {
                 Ok(more) => (!more, if more { Duration::ZERO } else { REST }),
                 Err(fault) => {
                     self.fail(&fault, is_awaited);
-                    (matches!(fault, ArchiveFault::Owned(_)), if ends { GATHER } else { RETRY })
+                    if matches!(fault, ArchiveFault::Owned(_)) {
+                        return self.await_end();
+                    }
+                    (false, if ends { GATHER } else { RETRY })
                 }
             };
             if ends && (is_done || self.is_late()) {
@@ -142,12 +145,15 @@ impl Work {
         if archive.set_state(state) {
             tracing::error!("The log is not shipped to its archive: {fault}");
         }
-        if state == ArchiveState::TakenOver {
-            // It is read anew, should the other one have been a mistake.
-            self.shipper = None;
-            if is_awaited {
-                self.instance.persistence.set_unlogged(true);
-            }
+        if state == ArchiveState::TakenOver && is_awaited {
+            self.instance.persistence.set_unlogged(true);
+        }
+    }
+
+    /// The archive is another server's for good: nothing is asked of it any more.
+    fn await_end(&self) {
+        while !self.shared.ends.load(Ordering::Acquire) {
+            self.waker.wait(REST);
         }
     }
 
