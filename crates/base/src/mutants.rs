@@ -60,6 +60,8 @@ table! {
     RetainPages,
     /// Walks: reading a bucket's records on the device again with those that were not staged.
     StageWhole,
+    /// Bases with a device: coming to the pages that keys have moved to since the walk noted where they were.
+    FollowMoved,
     /// Bases with a device: what they name is durable before they are.
     SyncDevice,
     /// Bases with a device: swept namespaces are not used again while a walk is under way.

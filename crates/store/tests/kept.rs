@@ -150,6 +150,23 @@ struct Base {
     index_buckets: u64,
 }
 
+impl Base {
+    /// Takes what the walk's next step has.
+    fn go_on(&mut self, walk: &mut Walk, session: &mut Session, records: &mut Records) -> Result<bool, Missing> {
+        records.clear();
+        let more = walk.next(session, records);
+        self.cold.extend_from_slice(records.cold());
+        for record in records.iter() {
+            let value = match record.value {
+                Body::Bytes(bytes) => bytes.to_vec(),
+                Body::Shared(value) => (**value).as_ref().to_vec(),
+            };
+            self.copied.push(((record.namespace, record.key.to_vec()), (value, record.put.expiry_ms)));
+        }
+        more
+    }
+}
+
 fn write_base(store: &Store, load: &mut Load) -> Base {
     let device = store.device().expect("a device");
     let mut session = store.session().expect("a session");
@@ -161,16 +178,7 @@ fn write_base(store: &Store, load: &mut Load) -> Base {
         let mut walk = Walk::part_above(part, 4, begun.below);
         let mut more = true;
         while more {
-            records.clear();
-            more = walk.next(&mut session, &mut records).expect("a device that reads");
-            base.cold.extend_from_slice(records.cold());
-            for record in records.iter() {
-                let value = match record.value {
-                    Body::Bytes(bytes) => bytes.to_vec(),
-                    Body::Shared(value) => (**value).as_ref().to_vec(),
-                };
-                base.copied.push(((record.namespace, record.key.to_vec()), (value, record.put.expiry_ms)));
-            }
+            more = base.go_on(&mut walk, &mut session, &mut records).expect("a device that reads");
             (0..3).for_each(|_| load.step());
         }
     }
@@ -272,7 +280,7 @@ fn a_namespace_is_not_used_again_while_a_base_is_written() {
 }
 
 /// INV-RETAIN-1: without the first two steps a start misses pages that a base has named, or finds keys of another database.
-/// INV-SCAN-1: without the third a base may never be complete.
+/// INV-BASE-1: without the third a base lacks keys. INV-SCAN-1: without the fourth a copy may never be complete.
 #[cfg(feature = "mutants")]
 #[test]
 fn mutants_are_noticed() {
@@ -280,6 +288,7 @@ fn mutants_are_noticed() {
     for (mutant, test) in [
         ("RetainPages", "a_store_begins_with_a_base_and_what_was_done_since"),
         ("HoldNamespaces", "a_namespace_is_not_used_again_while_a_base_is_written"),
+        ("FollowMoved", "what_leaves_memory_under_a_base_is_copied_by_its_pages"),
         ("StageWhole", "a_walk_gets_on_when_records_leave_memory_between_its_slices"),
     ] {
         let run = std::process::Command::new(&own).args(["--exact", test]).env("ALMANDINE_MUTANT", mutant).output();
@@ -302,7 +311,7 @@ fn a_walk_gets_on_when_records_leave_memory_between_its_slices() {
         assert!(store.empty_memory(Duration::from_secs(20)));
     };
     let (mut session, mut records) = (store.session().expect("a session"), Records::default());
-    let mut walk = Walk::part_above(0, 1, 0);
+    let mut walk = Walk::part(0, 1);
     store_half(0);
     assert_eq!(walk.next(&mut session, &mut records), Ok(true));
     assert_eq!((walk.position(), records.iter().count()), (0, 0), "half of each bucket is to be read");
@@ -311,6 +320,144 @@ fn a_walk_gets_on_when_records_leave_memory_between_its_slices() {
         assert_eq!(walk.next(&mut session, &mut records), Ok(true));
     }
     assert_ne!(walk.position(), 0, "both halves of a bucket are read in turns");
+}
+
+/// What a base had in memory when it began leaves for the device, and changes there and back before it comes to it.
+struct Leaving {
+    storage: Storage,
+    store: Arc<Store>,
+    client: Client,
+    namespace: u16,
+    model: BTreeMap<Vec<u8>, Vec<u8>>,
+}
+
+impl Leaving {
+    const KEYS: u64 = 30_000;
+
+    fn new() -> Self {
+        let storage = Storage { pages: Arc::new(MemoryDevice::new()), values: Arc::new(MemoryDevice::new()) };
+        let store = Arc::new(open(&storage, None));
+        store.device().expect("a device").keep_for_bases();
+        let namespace = store.allocate_namespace().expect("a namespace");
+        let client = Client::new(&store);
+        Self { storage, store, client, namespace, model: BTreeMap::new() }
+    }
+
+    /// Gives some keys new values: a few are long, or have long names.
+    fn set(&mut self, keys: impl Iterator<Item = u64>, what: &str) {
+        for number in keys {
+            let mut key = format!("key:{number}").into_bytes();
+            if number % 701 == 0 {
+                key.resize(5_000, b'k');
+            }
+            let mut value = format!("{what} {number}").into_bytes();
+            if number % 499 == 0 {
+                value.resize(30_000, b'v');
+            }
+            self.client.set(self.namespace, &key, &value, Put::default());
+            self.model.insert(key, value);
+        }
+    }
+
+    fn delete(&mut self, keys: impl Iterator<Item = u64>) {
+        for key in keys.map(|number| format!("key:{number}").into_bytes()) {
+            self.client.delete(self.namespace, &key);
+            self.model.remove(&key);
+        }
+    }
+
+    fn empty_memory(&self) {
+        assert!(self.store.empty_memory(Duration::from_secs(20)));
+    }
+
+    /// Reads of pages and records.
+    fn reads(&self) -> u64 {
+        let figures = self.store.figures();
+        let tier = figures.tier().expect("a device");
+        tier.reads + tier.background_reads
+    }
+
+    /// A store that begins with the base has what this one has. What was removed is, by what was done since the base began.
+    fn compare(self, base: &Base, removed: impl Iterator<Item = u64>) {
+        let (namespace, model) = (self.namespace, self.model);
+        drop(self.client);
+        Arc::into_inner(self.store).expect("the last one");
+        let removed: Vec<_> = removed.map(|number| ((namespace, format!("key:{number}").into_bytes()), None)).collect();
+        let store = recovered(&self.storage, base, &removed, &[namespace]);
+        let mut client = Client::new(&store);
+        for (key, value) in &model {
+            let found = client.get(namespace, key).map(|(value, _)| value);
+            assert!(found.as_ref() == Some(value), "{}", String::from_utf8_lossy(&key[..key.len().min(20)]));
+        }
+        assert_eq!(store.figures().namespace_len(namespace).0, model.len() as u64);
+    }
+}
+
+/// INV-BASE-1: wherever a key's record goes while a base is written, the base has it; and what has left memory is read by pages.
+#[test]
+fn what_leaves_memory_under_a_base_is_copied_by_its_pages() {
+    let mut leaving = Leaving::new();
+    leaving.set((0..Leaving::KEYS).step_by(3), "before");
+    leaving.empty_memory();
+    leaving.set((1..Leaving::KEYS).step_by(3), "in memory");
+    leaving.set((2..Leaving::KEYS).step_by(3), "in memory");
+    let store = Arc::clone(&leaving.store);
+    let (device, mut session, mut records) =
+        (store.device().expect("a device"), store.session().expect("a session"), Records::default());
+    let begun = device.begin_base(&mut session);
+    let mut base = Base { pages: device.pages(begun).collect(), index_buckets: begun.index_buckets, ..Base::default() };
+    leaving.empty_memory();
+    let before = leaving.reads();
+    let mut walk = Walk::part_above(0, 1, begun.below);
+    while base.go_on(&mut walk, &mut session, &mut records) == Ok(true) && walk.position() != 0 {}
+    assert!(base.cold.len() as u64 >= Leaving::KEYS / 4 && base.copied.is_empty(), "{} {}", base.cold.len(), base.copied.len());
+    let by_index = leaving.reads() - before;
+    // The walk has passed all of these, and noted where they were: they go to other pages, or to memory, or away.
+    leaving.set((1..Leaving::KEYS).step_by(6), "further on");
+    leaving.empty_memory();
+    leaving.set((2..Leaving::KEYS).step_by(6), "in memory again");
+    leaving.delete((5..Leaving::KEYS).step_by(60));
+    let before = leaving.reads();
+    while base.go_on(&mut walk, &mut session, &mut records).expect("a device that reads") {}
+    let by_page = leaving.reads() - before;
+    assert!(by_index == 0 && by_page < Leaving::KEYS / 50, "{by_index}, {by_page}: pages are read, and large values");
+    base.pages.iter_mut().for_each(|row| row.dead_words = device.dead_words(row));
+    device.end_base(begun, true);
+    drop((session, walk));
+    drop(store);
+    leaving.compare(&base, (5..Leaving::KEYS).step_by(60));
+}
+
+/// A page that is damaged is read record by record, so that its other keys are copied.
+#[test]
+fn a_damaged_page_under_a_base_is_read_record_by_record() {
+    let mut leaving = Leaving::new();
+    leaving.set(0..Leaving::KEYS, "in memory");
+    let store = Arc::clone(&leaving.store);
+    let (device, mut session, mut records) =
+        (store.device().expect("a device"), store.session().expect("a session"), Records::default());
+    let begun = device.begin_base(&mut session);
+    leaving.empty_memory();
+    let mut base = Base { index_buckets: begun.index_buckets, ..Base::default() };
+    let page = begun.below / (2 * MIB / 8);
+    let mut block = Buffer::new(4096);
+    leaving.storage.pages.read((page + 1) * 2 * MIB, &mut block).expect("a device that reads");
+    leaving.storage.pages.write((page + 1) * 2 * MIB, &Buffer::new(4096)).expect("a device that writes");
+    let mut walk = Walk::part_above(0, 1, begun.below);
+    let mut next = Ok(true);
+    for _ in 0..100_000 {
+        next = base.go_on(&mut walk, &mut session, &mut records);
+        if next != Ok(true) {
+            break;
+        }
+    }
+    assert_eq!(next, Err(Missing::Unreadable), "a base without those keys is no base");
+    leaving.storage.pages.write((page + 1) * 2 * MIB, &block).expect("a device that writes");
+    while base.go_on(&mut walk, &mut session, &mut records).expect("a device that reads") {}
+    device.end_base(begun, true);
+    drop((session, walk));
+    drop(store);
+    leaving.compare(&base, std::iter::empty());
 }
 
 #[test]

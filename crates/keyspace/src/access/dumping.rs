@@ -53,12 +53,6 @@ impl Dumping {
         self.walk.position()
     }
 
-    /// Bytes of records that were copied from the device, large values left out.
-    #[must_use]
-    pub fn bytes_read_back(&self) -> u64 {
-        self.walk.bytes_read_back()
-    }
-
     /// Copies some more keys and visits them, outside of latches and epochs. Outside of a batch; false: that was all of the part.
     ///
     /// # Errors

@@ -40,16 +40,13 @@ pub struct DeviceDump<'d> {
     pub head: DeviceHead,
     /// The file.
     pub path: &'d Path,
-    /// Bytes of records that may be copied from the device, because they went there since the base has begun.
-    pub read_back_max: u64,
 }
 
 /// Writes a part of a base under this name, durably, and what it names on a device. Outside of a batch, while effects are numbered,
 /// or nothing changes.
 ///
 /// # Errors
-/// When it cannot be written as a whole; then there is no such file. [`SaveError::Outdated`]: so much has gone to the device since
-/// the base has begun that another one names more of it.
+/// When it cannot be written as a whole; then there is no such file.
 pub fn dump(accessor: &mut Accessor, path: &Path, dump: &Dump<'_>, progress: &SaveProgress) -> Result<u64, SaveError> {
     let Some(of_device) = dump.device else {
         return keys(accessor, path, dump, progress, None::<&mut DeviceWriter<Vec<u8>>>).map(|(keys, _)| keys);
@@ -113,9 +110,6 @@ fn keys<W: Write>(
             match (failed.take(), more) {
                 (Some(error), _) => return Err(error.into()),
                 _ if progress.is_cancelled() => return Err(SaveError::Cancelled),
-                _ if dump.device.is_some_and(|device| walk.bytes_read_back() > device.read_back_max) => {
-                    return Err(SaveError::Outdated);
-                }
                 (None, Ok(true)) => attempts = 0,
                 (None, Ok(false)) => break,
                 (None, Err(_)) if attempts == ATTEMPTS => return Err(SaveError::Unreadable),

@@ -16,8 +16,6 @@ pub enum SaveError {
     Lost(u64),
     /// It was cancelled.
     Cancelled,
-    /// It would copy more from the device than a base that begins now.
-    Outdated,
     /// A value needs a newer version of the format, and was not to be written in any other.
     Version {
         /// The value's key.
@@ -40,7 +38,6 @@ impl fmt::Display for SaveError {
             Self::Unreadable => write!(f, "a record on the storage device cannot be read"),
             Self::Lost(count) => write!(f, "{count} records on the storage device were damaged and are lost"),
             Self::Cancelled => write!(f, "it was cancelled"),
-            Self::Outdated => write!(f, "too much has gone to the storage device since it has begun"),
             Self::Version { key, version } => {
                 let needed = if *version == footer::VERSION_VALKEY_9 { "VALKEY" } else { "REDIS" };
                 write!(f, "the key '{}' needs version {needed} {version} of the format", key.escape_ascii())

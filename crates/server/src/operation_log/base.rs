@@ -37,7 +37,7 @@ pub(super) fn begin(
     let base = BaseEntry { number: 1, lsn: 0, through: 0, epoch: 0, parts: parts(device) };
     let path = base_path(directory.path(), base.number, 0);
     let head = BaseHead { log: manifest.id, base: base.number, lsn: base.lsn, seed: 0, part: 0, parts: 1 };
-    let dumped = dump_base(instance, accessor, (head, 0), (&path, device, u64::MAX), &SaveProgress::default());
+    let dumped = dump_base(instance, accessor, (head, 0), (&path, device), &SaveProgress::default());
     let bytes = dumped.map_err(|error| io::Error::other(format!("{} cannot be written: {error}", path.display())))?;
     let begun = Manifest { base: Some(base), ..manifest.clone() };
     directory.replace(&begun).map_err(io::Error::other)?;
@@ -66,7 +66,7 @@ fn dump_base(
     instance: &Instance,
     accessor: &mut Accessor,
     (head, floor): (BaseHead, u64),
-    (path, device, read_back_max): (&Path, Option<DeviceBase>, u64),
+    (path, device): (&Path, Option<DeviceBase>),
     progress: &SaveProgress,
 ) -> Result<u64, SaveError> {
     let seed = instance.keyspace.log().device().filter(|_| device.is_some()).map_or(0, StoreDevice::seed);
@@ -75,7 +75,6 @@ fn dump_base(
         base,
         head: DeviceHead { log: head.log, base: head.base, seed, index_buckets: base.index_buckets },
         path: &of_device,
-        read_back_max,
     });
     let head = BaseHead { seed, ..head };
     dump(accessor, path, &Dump { head, floor, libraries: &|| instance.scripts.libraries.texts(), device }, progress)
@@ -86,32 +85,11 @@ fn dump_base(
 /// The base is fuzzy: each key is as the walk meets it. It is named when all is durable that was done until the end of the walk,
 /// so that the log completes it whatever happens.
 ///
-/// Of what lies on a device only that is named which was there when the base began. Where much goes there meanwhile, another base
-/// is begun: it names that. The later ones may copy more, and the last one all.
+/// Of what lies on a device that is named which was there when the base began; what goes there meanwhile is copied.
 ///
 /// # Errors
 /// When it cannot be written; the log is as it was then, and has no file of it.
 pub(super) fn renew(instance: &Instance, log: &RunningLog, progress: &SaveProgress) -> Result<u64, SaveError> {
-    let memory = instance.config.snapshot().settings.memory.maxmemory.max(MEMORY_MIN);
-    for attempt in 0..OUTDATED_MAX {
-        match renew_once(instance, log, (memory / READ_BACK_SHARE) << attempt, progress) {
-            Err(SaveError::Outdated) => {
-                tracing::info!("The base is begun anew: much of the memory has gone to storage-dir since it was begun");
-            }
-            done => return done,
-        }
-    }
-    renew_once(instance, log, u64::MAX, progress)
-}
-
-/// Bases that may be given up because of what has gone to the device since they were begun.
-const OUTDATED_MAX: u32 = 5;
-/// However little memory there is.
-const MEMORY_MIN: u64 = 64 << 20;
-/// The first one is when that is more than this share of the memory, the next ones when it is twice as much as before.
-const READ_BACK_SHARE: u64 = 4;
-
-fn renew_once(instance: &Instance, log: &RunningLog, read_back_max: u64, progress: &SaveProgress) -> Result<u64, SaveError> {
     let failed = |fault: Fault| SaveError::Io(io::Error::other(fault));
     let mut accessor = session(instance)?;
     // Before the cut: no record on the device has an effect that is behind it.
@@ -123,7 +101,7 @@ fn renew_once(instance: &Instance, log: &RunningLog, read_back_max: u64, progres
         let path = base_path(&log.directory, number, 0);
         let head = BaseHead { log: log.id, base: number, lsn: begin.place.lsn, seed: 0, part: 0, parts: 1 };
         let floor = step!(FloorAtCut, last_of(begin.epoch), else u64::MAX);
-        dump_base(instance, &mut accessor, (head, floor), (&path, device, read_back_max), progress)?;
+        dump_base(instance, &mut accessor, (head, floor), (&path, device), progress)?;
         drop(accessor);
         // And here ends what the walk may have met.
         let through = step!(SyncThrough, log.writer.sync(), else Ok(begin));

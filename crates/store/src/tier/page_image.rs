@@ -28,6 +28,14 @@ pub(crate) fn walk(image: &mut Buffer, page: u64, mut visit: impl FnMut(u64, Rec
     }
 }
 
+/// The record of an image at a word where [`walk`] has found one: its address, and what it is.
+pub(crate) fn at(image: &mut Buffer, page: u64, word: usize) -> (u64, Record, Header) {
+    debug_assert!(word < image.len() / WORD, "INV-TIER-3: a record lies within its page");
+    // SAFETY: inside the buffer, which is aligned to more than a word.
+    let record = unsafe { Record::new(image.as_mut_ptr().cast::<AtomicU64>().add(word)) };
+    (page * PAGE_WORDS + word as u64, record, record.header())
+}
+
 /// The extents that an image's records refer to.
 pub(crate) fn extents(image: &mut Buffer, page: u64) -> Vec<Extent> {
     let mut extents = Vec::new();

@@ -5,15 +5,19 @@
 //! once, however the index is resized meanwhile (INV-SCAN-1).
 //!
 //! Records on the device: the walk notes the buckets with some, as far as it looks ahead, and ends its slice. Their records are
-//! read together, and the next slice begins at the same bucket.
+//! read together, and the next slice begins at the same bucket. A walk for a base that names what lies on the device
+//! ([`Walk::part_above`]) reads those which have gone there since the base began page by page, behind the last bucket ([`pages`]).
 
+mod pages;
+
+use self::pages::Later;
 use super::batch::Session;
 use super::plan::Plan;
 use crate::copying::records::{Beside, ColdKey, Records};
 use crate::index::entry::Entry;
 use crate::index::{BUCKETS_MIN, Index};
 use crate::log::Log;
-use crate::record::{Header, Record, WORD};
+use crate::record::{Header, Record};
 use crate::session::scan::range_len;
 use crate::shared::Shared;
 use crate::store::Store;
@@ -35,14 +39,18 @@ const WANTED_MAX: usize = 256;
 /// A walk through all records. That of a copy of one moment has to be followed by [`crate::Store::end_copy`], wherever it has come.
 pub struct Walk {
     position: u64,
-    /// Where its part of all positions ends; 0: behind the last.
+    /// Where its part of all positions begins,
+    begin: u64,
+    /// and ends; 0: behind the last.
     end: u64,
     ended: bool,
     of_moment: bool,
     /// Records below this address stay on the device.
     below: u64,
-    /// Bytes of records that were copied from the device.
-    read_back: u64,
+    /// What lies on the device from there on; none: it is read record by record.
+    later: Option<Later>,
+    /// Keys whose records stay on the device have been named.
+    has_named: bool,
     stage: Stage,
     fetcher: Fetcher,
     entries: Vec<Entry>,
@@ -72,24 +80,27 @@ impl Walk {
         let parts = parts.clamp(1, PARTS_MAX);
         debug_assert!(parts.is_power_of_two() && part < parts, "INV-SCAN-1: no bucket is in two parts of a walk");
         let begin = |part: u64| ((u128::from(part) << u64::BITS) / u128::from(parts)) as u64;
-        Self { position: begin(part), end: begin(part + 1), ..Self::new(false) }
+        Self { position: begin(part), begin: begin(part), end: begin(part + 1), ..Self::new(false) }
     }
 
-    /// As [`Walk::part`]: keys whose records lie on the device below this address are named ([`Records::cold`]), not copied.
+    /// As [`Walk::part`]: keys whose records lie on the device below this address are named ([`Records::cold`]), not copied. Space
+    /// on the device is kept meanwhile ([`crate::StoreDevice::begin_base`]).
     #[must_use]
     pub fn part_above(part: u64, parts: u64, below: u64) -> Self {
-        Self { below, ..Self::part(part, parts) }
+        Self { below, later: Some(Later::default()), ..Self::part(part, parts) }
     }
 
     fn new(of_moment: bool) -> Self {
         let (stage, fetcher) = (Stage::default(), Fetcher::default());
         Self {
             position: 0,
+            begin: 0,
             end: 0,
             ended: false,
             of_moment,
             below: 0,
-            read_back: 0,
+            later: None,
+            has_named: false,
             stage,
             fetcher,
             entries: Vec::with_capacity(64),
@@ -108,12 +119,6 @@ impl Walk {
         self.position
     }
 
-    /// Bytes of the records that it has copied from the device.
-    #[must_use]
-    pub fn bytes_read_back(&self) -> u64 {
-        self.read_back
-    }
-
     /// Records that could not be copied: they were damaged on the device and had to be given up since the walk has begun.
     #[must_use]
     pub fn lost(&self, store: &Store) -> u64 {
@@ -128,7 +133,7 @@ impl Walk {
         debug_assert!(!session.holds_latches(), "INV-LATCH-3: a walk latches by itself");
         debug_assert!(!session.local.participant.is_inside(), "INV-LATCH-2: a walk rests outside of epochs");
         if self.ended {
-            return Ok(false);
+            return self.next_of_pages(session, records);
         }
         let from = self.position;
         let mut wanted = session.cold().take_wanted();
@@ -147,7 +152,7 @@ impl Walk {
             session.store.resume_writers();
         }
         copied?;
-        Ok(!self.ended)
+        Ok(!self.ended || self.later.as_ref().is_some_and(Later::has_more))
     }
 
     /// Copies the records of some buckets. An error: one cannot be read.
@@ -209,7 +214,7 @@ impl Walk {
         );
         let head = session.local.head;
         self.entries.iter().map(|entry| entry.address()).filter(|&address| address >= head).for_each(|it| store.log.prefetch(it));
-        let (mut whole, mut read_back) = (Ok(()), 0);
+        let mut whole = Ok(());
         for entry in &self.entries {
             let address = entry.address();
             let resident = (address >= head).then(|| {
@@ -225,14 +230,16 @@ impl Walk {
             if original < self.below
                 && let Some(passed) = self.cold(store, position, *entry, original)
             {
-                if let Some(cold) = passed.filter(|_| !ahead && whole.is_ok()) {
+                if let Some(cold) = passed.filter(|_| !ahead && whole.is_ok() && !self.has_named) {
                     records.push_cold(cold);
                 }
                 continue;
             }
             let (record, header) = if let Some(resident) = resident {
                 resident
-            } else if self.is_left_out(store, address) {
+            } else if self.is_left_out(store, address)
+                || self.later.as_mut().is_some_and(|later| later.note(store, self.below, address))
+            {
                 continue;
             } else {
                 match session.scan_cold(address) {
@@ -249,14 +256,8 @@ impl Walk {
                 }
             };
             if !ahead && whole.is_ok() {
-                if address < head {
-                    read_back += (header.units() * WORD) as u64;
-                }
                 self.record(store, position, (record, header, entry.heat()), records);
             }
-        }
-        if whole.is_ok() {
-            self.read_back += read_back;
         }
         if whole == Err(Missing::Cold) {
             // The stage goes with this slice: what of the bucket is in it is read again with the rest. Else two parts of a bucket
@@ -313,7 +314,7 @@ impl Walk {
 
     /// Whether a namespace's records are copied.
     fn takes(&self, store: &Shared, namespace: u16) -> bool {
-        debug_assert!(!self.ended, "INV-COPY-1: what is behind the walk is no part of it");
+        debug_assert!(!self.ended || !self.of_moment, "INV-COPY-1: what is behind the walk is no part of it");
         if self.of_moment { store.consumers.copying.has(namespace) } else { !store.namespaces.is_dropped(namespace) }
     }
 
