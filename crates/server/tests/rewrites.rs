@@ -249,3 +249,46 @@ fn what_leaves_memory_under_a_base_is_copied_by_pages() {
         assert_eq!(client.line(&format!("GET key:{key}")), Value::Bulk(format!("{key}{value}{more}").into_bytes()));
     }
 }
+
+/// What was in memory when the last base was written is there soon behind a start, before a client asks for it.
+#[test]
+fn what_was_in_memory_is_read_ahead_behind_a_start() {
+    const KEYS: usize = 24_000;
+    const WARM: usize = 12;
+    let flags = ["--storage-dir", "{dir}/s", "--maxmemory", "64mb", "--enable-debug-command", "yes"];
+    let mut server = start(&[&flags[..], &["--auto-aof-rewrite-percentage", "0"]].concat());
+    let mut client = server.client();
+    let value = "v".repeat(200);
+    let commands: Vec<Vec<String>> =
+        (0..KEYS).map(|key| vec!["SET".to_owned(), format!("key:{key}"), format!("{key}{value}")]).collect();
+    for commands in commands.chunks(500) {
+        assert!(client.pipeline(commands).unwrap().iter().all(|reply| *reply == Value::ok()));
+    }
+    assert!(server.make_cold());
+    let read_warm = |client: &mut Client| {
+        let commands: Vec<Vec<String>> = (0..KEYS).step_by(WARM).map(|key| vec!["GET".to_owned(), format!("key:{key}")]).collect();
+        for commands in commands.chunks(100) {
+            assert!(client.pipeline(commands).unwrap().iter().all(|reply| matches!(reply, Value::Bulk(_))));
+        }
+    };
+    (0..6).for_each(|_| read_warm(&mut client));
+    let cached = number(&mut client, "storage_cached_records");
+    assert!(cached >= (KEYS / WARM * 9 / 10) as u64, "{cached} copies");
+    assert_eq!(client.line("BGREWRITEAOF"), simple(STARTED));
+    await_field(&mut client, "aof_rewrites", "1");
+    await_field(&mut client, "aof_rewrite_in_progress", "0");
+    server.kill();
+    server.start_again();
+    let mut client = server.client();
+    assert!(server.log().contains("keys of storage-dir that were in memory are read in the background"), "{}", server.log());
+    await_field(&mut client, "storage_read_ahead_left", "0");
+    // The last ones are on their way.
+    let began = Instant::now();
+    while number(&mut client, "storage_cached_records") < cached * 9 / 10 {
+        assert!(began.elapsed() < PATIENCE, "{} of {cached}", number(&mut client, "storage_cached_records"));
+    }
+    let reads = number(&mut client, "storage_reads");
+    read_warm(&mut client);
+    let reads = number(&mut client, "storage_reads") - reads;
+    assert!(reads < cached / 5, "{reads} reads for {} keys", KEYS / WARM);
+}

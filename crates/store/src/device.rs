@@ -99,6 +99,16 @@ impl StoreDevice<'_> {
         self.tier.space.retained.bytes()
     }
 
+    /// Reads in the background what was in memory when the base was written that the store has begun with, as far as memory has
+    /// room; how many records. Behind all that is done again.
+    #[must_use]
+    pub fn read_ahead(self) -> u64 {
+        debug_assert!(!self.tier.space.adopting.load(Ordering::Relaxed), "INV-RETAIN-1: all entries are there");
+        let records = self.tier.space.ahead.begin();
+        self.tier.wakers.compactor.wake();
+        records
+    }
+
     /// Says how many words of an adopted page are dead.
     pub fn count_dead(self, page: u64, words: u32) {
         self.tier.pages.set_dead(page, words);

@@ -273,6 +273,7 @@ mod tests {
                 "current_save_keys_processed",
                 "current_save_keys_total",
                 "aof_rewrites_consecutive_failures",
+                "storage_read_ahead_left",
             ],
         ),
         (

@@ -8,7 +8,8 @@
 //! block            length 4 | kind 4 | count 8 | sum 4 | entries, `length` bytes
 //! pages (1)        number 8 | words: dead 4, live 4 | records 4 | words of the largest 4 | namespace 4 | extent blocks 4 |
 //!                  sums 4 each
-//! keys (2)         address 6 | known bits 1 | heat 1 | of the hash as many bytes as have known bits
+//! keys (2)         address 6 | known bits 1 | heat 1, 128 more if a copy was in memory | of the hash as many bytes as have known
+//!                  bits
 //! dead (3)         number of a page 8 | dead words 4, when the walk has ended
 //! last block (4)   of each database: number 2, contents 8, namespace 2; its count is that of all keys
 //! ```
@@ -26,6 +27,8 @@ use super::format::{BaseFault, sum};
 
 const MAGIC: [u8; 8] = *b"ALMDDEVC";
 const FORMAT: u16 = 1;
+/// In the byte of a key's heat: a copy was in memory.
+const WAS_COPIED: u8 = 1 << 7;
 const HEAD_BYTES: usize = 64;
 const BLOCK_HEAD_BYTES: usize = 20;
 /// Bytes of entries from which on a block ends.
@@ -146,7 +149,7 @@ impl<W: Write> DeviceWriter<W> {
         self.keys += 1;
         let entries = self.begin(KEYS)?;
         entries.extend_from_slice(&key.address.to_le_bytes()[..6]);
-        entries.extend_from_slice(&[key.known_bits as u8, key.heat as u8]);
+        entries.extend_from_slice(&[key.known_bits as u8, key.heat as u8 | if key.was_copied { WAS_COPIED } else { 0 }]);
         entries.extend_from_slice(&key.hash.to_le_bytes()[..hash_bytes(key.known_bits)]);
         Ok(())
     }
@@ -359,7 +362,8 @@ fn take_page(rest: &mut &[u8]) -> Option<DeviceItem> {
 
 fn take_key(rest: &mut &[u8]) -> Option<DeviceItem> {
     let fixed = rest.split_off(..COLD_BYTES)?;
-    let (known_bits, heat) = (u32::from(fixed[6]), u64::from(fixed[7]));
+    let (known_bits, heat) = (u32::from(fixed[6]), u64::from(fixed[7] & !WAS_COPIED));
+    let was_copied = fixed[7] & WAS_COPIED != 0;
     let mut address = [0; 8];
     address[..6].copy_from_slice(&fixed[..6]);
     let bits = rest.split_off(..hash_bytes(known_bits))?;
@@ -367,7 +371,7 @@ fn take_key(rest: &mut &[u8]) -> Option<DeviceItem> {
     hash[..bits.len()].copy_from_slice(bits);
     let (address, hash) = (u64::from_le_bytes(address), u64::from_le_bytes(hash));
     let is_sound = address != 0 && known_bits <= u64::BITS && hash.checked_shr(known_bits).unwrap_or(0) == 0;
-    is_sound.then_some(DeviceItem::Key(ColdKey { address, hash, known_bits, heat }))
+    is_sound.then_some(DeviceItem::Key(ColdKey { address, hash, known_bits, heat, was_copied }))
 }
 
 fn take_dead(rest: &mut &[u8]) -> Option<DeviceItem> {
@@ -393,6 +397,7 @@ mod tests {
             hash,
             known_bits,
             heat: 7,
+            was_copied: true,
         });
         let databases =
             vec![DeviceDatabase { db: 0, contents: 1 << 40, namespace: 9 }, DeviceDatabase { db: 3, contents: 2, namespace: 1 }];
@@ -437,7 +442,7 @@ mod tests {
     #[test]
     fn golden_bytes() {
         let mut writer = DeviceWriter::new(Vec::new(), HEAD).unwrap();
-        writer.key(&ColdKey { address: 0xABCD_1234_5678, hash: 0x3F_FFFE, known_bits: 22, heat: 7 }).unwrap();
+        writer.key(&ColdKey { address: 0xABCD_1234_5678, hash: 0x3F_FFFE, known_bits: 22, heat: 7, was_copied: false }).unwrap();
         writer.dead(11, 77).unwrap();
         let file = writer.finish(&[DeviceDatabase { db: 3, contents: 2, namespace: 9 }]).unwrap();
         let text: String = file.iter().map(|byte| format!("{byte:02x}")).collect();

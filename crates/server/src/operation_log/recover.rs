@@ -7,7 +7,7 @@ use std::sync::Arc;
 use almandine_handler::Table;
 use almandine_instance::Instance;
 use almandine_io::{clock, mapping};
-use almandine_keyspace::{Accessor, EvictionOrder, EvictionPolicy};
+use almandine_keyspace::{Accessor, EvictionOrder, EvictionPolicy, StoreDevice};
 use almandine_oplog::RingOptions;
 use almandine_oplog::append::Appender;
 use almandine_oplog::fault::Fault;
@@ -81,6 +81,9 @@ pub(crate) fn recover(instance: &Arc<Instance>, table: &'static Table, mut found
     let elapsed_ms = (clock::monotonic_ns() - began_ns) / 1_000_000;
     let units = redo.done().units;
     tracing::info!("DB loaded from append only file: {}.{:03} seconds, {units} units", elapsed_ms / 1000, elapsed_ms % 1000);
+    if let Some(records) = keyspace.log().device().map(StoreDevice::read_ahead).filter(|records| *records != 0) {
+        tracing::info!("{records} keys of storage-dir that were in memory are read in the background");
+    }
     Ok(Some(log))
 }
 

@@ -2,8 +2,9 @@
 //!
 //! *Maintenance* keeps pages ready, resizes the index, removes what has expired, evicts ahead of need, sweeps emptied
 //! namespaces and evacuates sparse pages. With a device two more run: `flusher`, whose steps are in `flush`, and `compactor`,
-//! whose steps are in `compact` and `expire`. All of them use sessions; nothing below knows of them.
+//! whose steps are in `compact`, `expire` and `ahead`. All of them use sessions; nothing below knows of them.
 
+pub(crate) mod ahead;
 pub(crate) mod compact;
 mod evict;
 pub(crate) mod expire;

@@ -50,6 +50,8 @@ pub struct ColdKey {
     pub known_bits: u32,
     /// How warm it was.
     pub heat: u64,
+    /// A copy of it was in memory.
+    pub was_copied: bool,
 }
 
 /// A record's copy.

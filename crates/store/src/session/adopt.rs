@@ -121,6 +121,9 @@ impl<'s> Adoption<'s> {
         if entry.is_short() {
             store.index.bucket(number).set_short_tags(true);
         }
+        if cold.was_copied {
+            tier.space.ahead.note(cold.address);
+        }
         Ok(true)
     }
 

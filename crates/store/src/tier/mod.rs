@@ -16,6 +16,7 @@
 //! INV-TIER-1: `head <= read_only`, and pages leave in their order. INV-TIER-2: a key has one entry, wherever its
 //! record is. INV-TIER-3: what a page on the device says is used only if its checksum holds.
 
+pub(crate) mod ahead;
 mod empty;
 pub(crate) mod extent;
 pub(crate) mod image;
@@ -30,6 +31,7 @@ pub(crate) mod retained;
 pub(crate) mod statistics;
 pub(crate) mod write;
 
+use self::ahead::Ahead;
 use crate::log::{Log, PAGE_BYTES};
 use crate::memory::MemoryUse;
 use crate::namespace::Namespaces;
@@ -126,6 +128,8 @@ pub(crate) struct DeviceSpace {
     pub(crate) retained: Retained,
     /// Not all entries that lead to the pages of the table are in the index yet: nothing is compacted.
     pub(crate) adopting: AtomicBool,
+    /// What was in memory of that.
+    pub(crate) ahead: Ahead,
     /// Where what an earlier store has written ends on both devices.
     pub(crate) ends: (u64, u64),
 }
@@ -331,6 +335,7 @@ impl Tier {
             device_bytes: self.storage.pages.used_bytes() + self.storage.values.used_bytes(),
             device_live_bytes: self.pages.live_bytes(),
             retained_bytes: self.space.retained.bytes(),
+            read_ahead_left: self.space.ahead.left(),
             log_limit_bytes: self.limit_pages().saturating_mul(PAGE_BYTES as u64),
             ..self.counters.read()
         }

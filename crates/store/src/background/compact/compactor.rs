@@ -1,6 +1,7 @@
 //! The compactor: the thread that gives space on the device back, removes what expires there, sweeps emptied namespaces from
-//! it, and cools entries. No thread waits for it; it may block on the device.
+//! it, cools entries, and reads ahead behind a start. No thread waits for it; it may block on the device.
 
+use crate::background::ahead;
 use crate::background::compact::Compaction;
 use crate::background::compact::mixed::MixedPages;
 use crate::background::expire::expire_cold;
@@ -61,7 +62,7 @@ impl Compactor {
             if self.step(clock::unix_ms()) {
                 idle.end();
             } else if let Some(tier) = &self.store.tier {
-                let held_back = self.compaction.is_held_back() || self.mixed.is_held_back();
+                let held_back = self.compaction.is_held_back() || self.mixed.is_held_back() || tier.space.ahead.is_held_back();
                 tier.wakers.compactor.wait(if held_back { COMPACTING } else { idle.sleep(&self.store) });
             }
         }
@@ -81,7 +82,8 @@ impl Compactor {
         let expired = !held && expire_cold(&mut self.session, tier, &mut self.fetcher, now_ms);
         let cooled = self.cool(tier);
         let swept = self.mixed.step(&mut self.session, tier, &mut self.fetcher, &mut self.pace);
-        compacted || expired || cooled || swept
+        let read_ahead = ahead::step(&mut self.session, tier, &mut self.fetcher, &mut self.pace);
+        compacted || expired || cooled || swept || read_ahead
     }
 
     /// Cools a few buckets' entries, when as many pages have left memory as make a round.

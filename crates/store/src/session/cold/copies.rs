@@ -19,6 +19,13 @@ use crate::tier::statistics::bump;
 
 /// Keeps copies of the staged records that are warm enough. Inside a batch, holding no latch.
 pub(crate) fn keep_warm(store: &Shared, local: &mut ThreadState, stage: &Stage) {
+    if let Some(tier) = &store.tier {
+        keep(store, local, stage, tier.admission.heat());
+    }
+}
+
+/// The same, of those that have at least this heat.
+pub(crate) fn keep(store: &Shared, local: &mut ThreadState, stage: &Stage, heat: u64) {
     let Some(tier) = &store.tier else { return };
     debug_assert!(local.held.is_empty(), "INV-LATCH-3: who latches one bucket after the other has no lock plan");
     let mode = tier.copy_reads();
@@ -35,7 +42,7 @@ pub(crate) fn keep_warm(store: &Shared, local: &mut ThreadState, stage: &Stage) 
             continue;
         }
         let hash = store.hash_of(record, header);
-        if mode == CopyReads::ReadCache && !is_warm(store, hash, address, tier.admission.heat()) {
+        if mode == CopyReads::ReadCache && !is_warm(store, hash, address, heat) {
             continue;
         }
         let latch = store.index.lock_exclusive(hash);

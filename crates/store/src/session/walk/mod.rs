@@ -231,7 +231,7 @@ impl Walk {
                 && let Some(passed) = self.cold(store, position, *entry, original)
             {
                 if let Some(cold) = passed.filter(|_| !ahead && whole.is_ok() && !self.has_named) {
-                    records.push_cold(cold);
+                    records.push_cold(ColdKey { was_copied: resident.is_some(), ..cold });
                 }
                 continue;
             }
@@ -283,7 +283,7 @@ impl Walk {
         if first + range < position {
             return Some(None);
         }
-        (first >= position).then_some(Some(ColdKey { address, hash, known_bits, heat: entry.heat() }))
+        (first >= position).then_some(Some(ColdKey { address, hash, known_bits, heat: entry.heat(), was_copied: false }))
     }
 
     fn record(&self, store: &Shared, position: u64, (record, header, heat): (Record, Header, u64), records: &mut Records) {
