@@ -13,7 +13,7 @@ use super::start;
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Sets some keys, of 100 kB in all. The first error, also of the connection, which a log that breaks closes.
-fn write(server: &Server, client: &mut Client, round: usize) -> Option<String> {
+pub(super) fn write(server: &Server, client: &mut Client, round: usize) -> Option<String> {
     let sets: Vec<[String; 3]> = (0..50).map(|n| ["SET".into(), format!("{round}.{n}"), "v".repeat(2_000)]).collect();
     match client.pipeline(&sets) {
         Ok(replies) if !replies.contains(&Value::Closed) => {

@@ -48,20 +48,35 @@ pub(crate) fn get(address: SocketAddr, path: &str) -> Answer {
 }
 
 /// The numbers of the page, by the name and the labels of each sample.
-pub(crate) fn page(address: SocketAddr) -> BTreeMap<String, f64> {
-    let answer = get(address, "/metrics");
+pub(crate) type Page = BTreeMap<String, f64>;
+
+pub(crate) fn page(address: SocketAddr) -> Page {
+    try_page(address).unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// An error where there is no console.
+pub(crate) fn try_page(address: SocketAddr) -> io::Result<Page> {
+    let mut stream = TcpStream::connect(address)?;
+    stream.set_read_timeout(Some(Duration::from_secs(60)))?;
+    stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")?;
+    let answer = answer(&mut stream)?;
     assert_eq!(answer.status, 200);
     let lines = answer.body.lines().filter(|line| !line.starts_with('#'));
     let split = |line: &str| line.rsplit_once(' ').map(|(name, value)| (name.to_owned(), value.parse().unwrap()));
-    lines.map(|line| split(line).unwrap_or_else(|| panic!("{line}"))).collect()
+    Ok(lines.map(|line| split(line).unwrap_or_else(|| panic!("{line}"))).collect())
 }
 
-/// The sum of the samples of a family; of a histogram, of its counts. None where there are none.
-pub(crate) fn sum(page: &BTreeMap<String, f64>, family: &str) -> Option<f64> {
+/// The samples of a family; of a histogram, its counts.
+pub(crate) fn samples_of<'p>(page: &'p Page, family: &str) -> Vec<(&'p str, f64)> {
     let is_of = |name: &str| {
         let name = name.split('{').next().unwrap_or(name);
         name == family || name.strip_suffix("_count") == Some(family)
     };
-    let found: Vec<f64> = page.iter().filter(|(name, _)| is_of(name)).map(|(_, value)| *value).collect();
-    (!found.is_empty()).then(|| found.iter().sum())
+    page.iter().filter(|(name, _)| is_of(name)).map(|(name, value)| (name.as_str(), *value)).collect()
+}
+
+/// The sum of them. None where there are none.
+pub(crate) fn sum(page: &Page, family: &str) -> Option<f64> {
+    let found = samples_of(page, family);
+    (!found.is_empty()).then(|| found.iter().map(|(_, value)| value).sum())
 }

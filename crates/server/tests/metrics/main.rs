@@ -21,8 +21,13 @@ use http::{answer, ask, connect, get, page};
 
 /// A server, and the address of its console.
 fn start(flags: &[&str]) -> (Server, SocketAddr) {
+    start_with(flags, &[])
+}
+
+/// The same with some variables of the environment.
+fn start_with(flags: &[&str], environment: &[(&str, String)]) -> (Server, SocketAddr) {
     let port = free_port().to_string();
-    let server = Server::start(&Program::Almandine, &[&["--metrics-port", &port], flags].concat());
+    let server = Server::start_with(&Program::Almandine, &[&["--metrics-port", &port], flags].concat(), environment);
     (server, local(port.parse().unwrap()))
 }
 

@@ -1,0 +1,46 @@
+//! Object storage that is slow, and that is away.
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use almandine_testkit::storage::Figures;
+use almandine_testkit::{Server, s3};
+
+use super::data::fill;
+
+/// More data than memory and directory take.
+pub(super) fn beyond_directory(server: &Server, store: &s3::Server) {
+    store.delay(Duration::from_millis(100));
+    fill(server, 12_000, 2_000);
+    assert!(server.make_cold());
+    store.delay(Duration::ZERO);
+}
+
+/// The store answers nothing when data is read, written and deleted.
+pub(super) fn away(server: &Server, store: &s3::Server) {
+    fill(server, 12_000, 2_000);
+    assert!(server.make_cold());
+    let end = Instant::now() + Duration::from_secs(60);
+    while Figures::of(server).get("storage_object_backlog_bytes") > 0 {
+        assert!(Instant::now() < end, "{}", server.log());
+        thread::sleep(Duration::from_millis(20));
+    }
+    store.refuse(true);
+    let mut client = server.client();
+    for n in 0..4_000 {
+        client.line(&format!("GET key:{n}"));
+    }
+    // More than memory takes: the client that writes it waits for the store.
+    let mut writer = server.client();
+    writer.stream().set_write_timeout(Some(Duration::from_secs(5))).unwrap();
+    let value = "v".repeat(2_000);
+    let sets: Vec<[String; 3]> = (0..12_000).map(|n| ["SET".into(), format!("more:{n}"), value.clone()]).collect();
+    let _ = writer.send(&sets);
+    client.line("FLUSHALL");
+}
+
+/// The log goes on without its archive.
+pub(super) fn archive_away(server: &Server, store: &s3::Server) {
+    store.refuse(true);
+    fill(server, 1_000, 100);
+}
