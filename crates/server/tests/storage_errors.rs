@@ -134,3 +134,71 @@ fn who_waits_for_a_key_hears_that_it_cannot_be_read_and_does_not_wait() {
         assert!(failed > 0 && (errors == 1_000_000 || answered > 0), "{failed} failed, {answered} answered");
     }
 }
+
+/// A start refuses a damaged page of the data, and begins without its keys where that is asked for; then they are gone for later
+/// starts, too.
+#[test]
+fn a_start_refuses_damaged_data_unless_it_is_to_begin_without() {
+    const KEYS: i64 = 20_000;
+    let log = ["--appendonly", "yes", "--save", "", "--auto-aof-rewrite-percentage", "0"];
+    let mut server = start(&[&log[..], &["--storage-dir", "{dir}/s"]].concat());
+    let mut client = server.client();
+    let keys = |of: i64| (of * 500..(of + 1) * 500).map(|n| [format!("key:{n}"), format!("{n}{}", "v".repeat(500))]);
+    for batch in 0..KEYS / 500 {
+        let sets: Vec<[String; 3]> = keys(batch).map(|[key, value]| ["SET".to_owned(), key, value]).collect();
+        assert!(client.pipeline(&sets).unwrap().iter().all(|reply| *reply == Value::ok()));
+    }
+    assert!(server.make_cold());
+    assert!(matches!(client.line("BGREWRITEAOF"), Value::Simple(_)));
+    eventually(&server, "a base", || server.log().contains("Background AOF rewrite finished successfully"));
+    // Edits of keys of which some will be lost: what they change is in the log alone.
+    let edits: Vec<[String; 3]> = (0..KEYS).step_by(7).map(|n| ["APPEND".into(), format!("key:{n}"), "more".into()]).collect();
+    assert!(client.pipeline(&edits).unwrap().iter().all(|reply| matches!(reply, Value::Integer(_))));
+    server.kill();
+    let segment = std::fs::read_dir(server.directory().join("s/log")).unwrap().filter_map(Result::ok).map(|entry| entry.path());
+    let segment = segment.filter(|path| path.is_file()).max_by_key(|path| path.metadata().map_or(0, |file| file.len())).unwrap();
+    damage(&segment);
+    let directory = server.directory().display().to_string();
+    let storage = format!("{directory}/s");
+    let flags = [&COMMON[..], &log[..], &["--dir", &directory, "--storage-dir", &storage]].concat();
+    let refused = Server::try_start(&Program::Almandine, &flags, &[]).err().expect("damaged data");
+    assert!(refused.contains("of the storage is damaged") && refused.contains("set recover-damaged to yes"), "{refused}");
+
+    server.start_again_with(&["--recover-damaged", "yes"]);
+    let told = server.log().lines().rfind(|line| line.contains("keys are lost with 1 damaged pages")).map(str::to_owned);
+    let told = told.unwrap_or_else(|| panic!("{}", server.log()));
+    let lost: i64 = told.split(" keys are lost").next().and_then(|text| text.rsplit(' ').next()).unwrap().parse().unwrap();
+    let present = |server: &Server| {
+        let mut client = server.client();
+        let mut present = 0;
+        for batch in 0..KEYS / 500 {
+            let gets: Vec<[String; 2]> = keys(batch).map(|[key, _]| ["GET".to_owned(), key]).collect();
+            for (n, (reply, [key, value])) in (batch * 500..).zip(client.pipeline(&gets).unwrap().into_iter().zip(keys(batch))) {
+                let value = if n % 7 == 0 { format!("{value}more") } else { value };
+                assert!(reply == Value::NullBulk || reply == Value::Bulk(value.into_bytes()), "{key}: {reply}");
+                present += i64::from(reply != Value::NullBulk);
+            }
+        }
+        present
+    };
+    assert!((1..100).contains(&lost), "{told}");
+    assert_eq!(present(&server), KEYS - lost, "{told}");
+    assert_eq!(server.client().line("DBSIZE"), Value::Integer(KEYS - lost));
+    server.kill();
+    server.start_again();
+    assert_eq!(present(&server), KEYS - lost);
+}
+
+/// Zeroes the first block of the first page that a segment has.
+fn damage(segment: &std::path::Path) {
+    use std::os::unix::fs::FileExt;
+    let file = std::fs::OpenOptions::new().read(true).write(true).open(segment).unwrap();
+    let mut block = [0; 4096];
+    let pages = file.metadata().unwrap().len() / (2 << 20);
+    let page = (0..pages).find(|page| {
+        file.read_exact_at(&mut block, page * (2 << 20)).unwrap();
+        block.iter().any(|byte| *byte != 0)
+    });
+    file.write_all_at(&[0; 4096], page.expect("a page") * (2 << 20)).unwrap();
+    file.sync_all().unwrap();
+}

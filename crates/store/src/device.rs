@@ -109,6 +109,17 @@ impl StoreDevice<'_> {
         records
     }
 
+    /// Begins without keys whose records are damaged, instead of refusing. Before anything is adopted.
+    pub fn forgive_damage(self) {
+        self.tier.space.forgiven.turn_on();
+    }
+
+    /// Pages that were found damaged, and keys that the store has begun without.
+    #[must_use]
+    pub fn lost(self) -> (u64, u64) {
+        self.tier.space.forgiven.lost()
+    }
+
     /// Says how many words of an adopted page are dead.
     pub fn count_dead(self, page: u64, words: u32) {
         self.tier.pages.set_dead(page, words);

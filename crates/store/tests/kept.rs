@@ -6,7 +6,7 @@ use almandine_device::MemoryDevice;
 use almandine_io::storage::Buffer;
 use almandine_store::{
     AdoptFault, Adoption, Body, ColdKey, Fetcher, KeptDevice, Kind, Missing, Need, Options, PageRow, Put, Records, Session, Slot,
-    Stage, Storage, Store, Walk,
+    Stage, Storage, Store, StoreDevice, Walk,
 };
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
@@ -191,10 +191,21 @@ fn write_base(store: &Store, load: &mut Load) -> Base {
 }
 
 fn recovered(storage: &Storage, base: &Base, redo: &[(Name, Option<Value>)], namespaces: &[u16]) -> Arc<Store> {
+    begun_with(storage, base, redo, namespaces, |_| {})
+}
+
+fn begun_with(
+    storage: &Storage,
+    base: &Base,
+    redo: &[(Name, Option<Value>)],
+    namespaces: &[u16],
+    set_up: impl FnOnce(StoreDevice<'_>),
+) -> Arc<Store> {
     let store = Arc::new(open(storage, Some(KeptDevice { index_buckets: base.index_buckets })));
     store.take_namespaces(namespaces);
     let device = store.device().expect("a device");
     device.keep_for_bases();
+    set_up(device);
     assert!(base.pages.iter().all(|row| device.adopt_page(row)));
     let mut client = Client::new(&store);
     for group in base.cold.chunks(100) {
@@ -320,6 +331,48 @@ fn a_walk_gets_on_when_records_leave_memory_between_its_slices() {
         assert_eq!(walk.next(&mut session, &mut records), Ok(true));
     }
     assert_ne!(walk.position(), 0, "both halves of a bucket are read in turns");
+}
+
+/// Where that is asked for, a store begins without the keys that are lost with damaged pages, and knows how many these are.
+#[test]
+fn a_store_begins_without_what_is_damaged() {
+    let storage = Storage { pages: Arc::new(MemoryDevice::new()), values: Arc::new(MemoryDevice::new()) };
+    let store = Arc::new(open(&storage, None));
+    let namespaces = [0; 2].map(|_| store.allocate_namespace().expect("a namespace"));
+    store.device().expect("a device").keep_for_bases();
+    let client = Some(Client::new(&store));
+    let mut load = Load { client, model: BTreeMap::new(), dice: Dice(11), namespaces, done: Vec::new() };
+    (0..60_000).for_each(|_| load.step());
+    let base = write_base(&store, &mut load);
+    load.client = None;
+    Arc::into_inner(store).expect("the last one");
+    for damaged in 0..2 {
+        // The first block of a page, and one in the middle of a page that is read whole at the start.
+        let page = |row: &&PageRow| damaged == 0 || row.extent_blocks != 0;
+        let rows: Vec<&PageRow> = base.pages.iter().filter(page).step_by(3).collect();
+        assert!(rows.len() > 1, "{} of {} pages", rows.len(), base.pages.len());
+        for row in &rows {
+            storage.pages.write(row.page * 2 * MIB + damaged * 200 * 4096, &Buffer::new(4096)).expect("a device that writes");
+        }
+        let store = begun_with(&storage, &base, &load.done, &namespaces, |device| device.forgive_damage());
+        let (pages, lost) = store.device().expect("a device").lost();
+        assert!(pages >= rows.len() as u64 && lost > 0, "{pages} pages, {lost} keys");
+        let (mut client, mut present, mut absent) = (Client::new(&store), [0; 2], 0);
+        for ((namespace, key), value) in &load.model {
+            match client.get(*namespace, key) {
+                Some(found) => {
+                    assert!(found == *value, "{}", String::from_utf8_lossy(&key[..key.len().min(20)]));
+                    present[usize::from(*namespace == namespaces[1])] += 1;
+                }
+                None => absent += 1,
+            }
+        }
+        assert!(absent > 0 && absent <= lost, "{absent} are lost, and {lost} are told: some of them were set later");
+        for (namespace, present) in namespaces.iter().zip(present) {
+            assert_eq!(store.figures().namespace_len(*namespace).0, present, "{damaged}: {namespace}");
+        }
+        drop(client);
+    }
 }
 
 /// What a base had in memory when it began leaves for the device, and changes there and back before it comes to it.

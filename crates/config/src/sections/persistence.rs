@@ -77,6 +77,10 @@ section! {
         "Whether a new log begins with an append-only file of Redis whose end is missing. Of the server's own log, what was \
          acknowledged is never missing."
         => load_truncated: bool;
+    "recover-damaged": YES_NO = "no" [own]
+        "Whether a server with appendonly yes starts without the keys whose records in storage-dir are damaged. Else it refuses to \
+         start, and names the page. An error of the disk is no damage."
+        => recover_damaged: bool;
     "aof-use-rdb-preamble": YES_NO = "yes" [] "Begin the log of writes with a snapshot.";
     "aof-timestamp-enabled": YES_NO = "no" [] "Note the time in the log of writes.";
     "aof-rewrite-incremental-fsync": YES_NO = "yes" [] "Flush a rewritten log while it is written.";

@@ -47,9 +47,13 @@ struct LogItem {
 enum Source {
     /// A base. What its log has from its first cut on is numbered above `floor`.
     Base { floor: u64 },
-    /// The log. Up to an epoch an edit may lack its key, because the base was being made.
+    /// The log. Up to an epoch an edit may lack its key, because the base was being made; up to [`ANY_EPOCH`], also because it is
+    /// lost.
     Log { number: u64, lacking_through: u64 },
 }
+
+/// Where keys are lost to damage, any edit may lack its key.
+pub(super) const ANY_EPOCH: u64 = u64::MAX;
 
 /// What cannot be put into the keyspace.
 #[derive(Debug)]
@@ -334,6 +338,13 @@ impl LogLane {
         let may_lack = copied.is_none() && epoch_of(number) <= lacking_through;
         match done(accessor, |accessor| accessor.writer(db).redo(key, entry)) {
             Err(Refusal::WrongKind) if may_lack => {
+                self.passed_over += 1;
+                Ok(())
+            }
+            // What may be overwritten though it cannot be read is damaged, and not just out of reach.
+            Err(Refusal::Missing(Missing::Unreadable))
+                if lacking_through == ANY_EPOCH && accessor.cold().probe_all(key, Need::Overwrite).is_ok() =>
+            {
                 self.passed_over += 1;
                 Ok(())
             }

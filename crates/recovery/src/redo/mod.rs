@@ -142,6 +142,11 @@ impl Redo {
         self.lacking_through = through;
     }
 
+    /// Keys of the base are lost: what edits them is passed over, until something gives them a whole value.
+    pub fn lacks_keys(&mut self) {
+        self.lacking_through = lanes::ANY_EPOCH;
+    }
+
     /// The version of the libraries of functions, and their texts.
     pub fn functions(&self) -> (u64, impl Iterator<Item = Vec<u8>>) {
         self.libraries.all()

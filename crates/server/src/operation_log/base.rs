@@ -145,9 +145,15 @@ fn load_on_device(instance: &Instance, accessor: &mut Accessor, path: &Path, exp
     };
     let file = files::open(path).map_err(|error| failed(&error))?;
     let databases = peek_databases(&file).map_err(|error| failed(&error))?;
+    if instance.config.snapshot().settings.persistence.recover_damaged {
+        device.forgive_damage();
+    }
     let expected = DeviceHead { seed: device.seed(), ..expected };
     let keys = load_device(FileInput::new(file), expected, accessor, &databases).map_err(|error| failed(&error))?;
     tracing::info!("{keys} keys lie in storage-dir, as the base names them");
+    if let (pages @ 1.., lost) = device.lost() {
+        tracing::error!("{lost} keys are lost with {pages} damaged pages of storage-dir, and given up as recover-damaged says");
+    }
     Ok(())
 }
 
@@ -187,6 +193,9 @@ pub(super) fn load_named(instance: &Instance, lanes: &mut LogLanes<'_>, director
     let loaded = loaded.map_err(|error| failed(&error))?;
     let mut redo = Redo::of_base(&databases, further);
     redo.complete_base(loaded, base.epoch);
+    if instance.config.snapshot().settings.persistence.recover_damaged && instance.keyspace.log().device().is_some() {
+        redo.lacks_keys();
+    }
     instance.persistence.log.set_base_bytes(bytes);
     Ok(redo)
 }

@@ -74,8 +74,10 @@ pub(crate) fn recover(instance: &Arc<Instance>, table: &'static Table, mut found
     load::restore(instance, &path, &texts.collect::<Vec<_>>(), RestorePolicy::Flush)?;
     instance.scripts.libraries.go_on_from(version);
     let log = begin_run(instance, found, &end, &redo, (remains, boot))?;
-    if is_wider {
-        // What further databases consist of has to be in the base before anything of theirs is in the log.
+    let is_damaged = keyspace.log().device().is_some_and(|device| device.lost().0 != 0);
+    if is_wider || is_damaged {
+        // What further databases consist of has to be in the base before anything of theirs is in the log; and a base without the
+        // keys that are lost needs no leave to be loaded.
         base::renew(instance, &log, &SaveProgress::default()).map_err(io::Error::other)?;
     }
     let elapsed_ms = (clock::monotonic_ns() - began_ns) / 1_000_000;

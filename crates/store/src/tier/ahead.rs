@@ -57,6 +57,7 @@ impl Ahead {
 
     /// `bytes` were read: the next records wait for as long as that takes at this rate a second.
     pub(crate) fn rest(&self, bytes: u64, rate: u64) {
+        debug_assert!(self.begun.load(Ordering::Relaxed), "what rests has begun");
         let until_ms = clock::monotonic_ns() / 1_000_000 + bytes.saturating_mul(1000) / rate.max(1);
         self.not_before_ms.store(until_ms, Ordering::Relaxed);
     }
@@ -64,6 +65,7 @@ impl Ahead {
     fn take(&self, has_room: bool) -> Vec<u64> {
         let mut addresses = self.addresses();
         let from = if has_room { addresses.len().saturating_sub(TOGETHER) } else { addresses.len() };
+        debug_assert!(addresses.is_sorted(), "those that were written last are the last ones");
         let taken = addresses.split_off(from);
         if !has_room || addresses.is_empty() {
             *addresses = Vec::new();

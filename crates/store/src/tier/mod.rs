@@ -19,6 +19,7 @@
 pub(crate) mod ahead;
 mod empty;
 pub(crate) mod extent;
+pub(crate) mod forgiven;
 pub(crate) mod image;
 pub(crate) mod mixed;
 #[cfg(all(test, loom))]
@@ -32,6 +33,7 @@ pub(crate) mod statistics;
 pub(crate) mod write;
 
 use self::ahead::Ahead;
+use self::forgiven::Forgiven;
 use crate::log::{Log, PAGE_BYTES};
 use crate::memory::MemoryUse;
 use crate::namespace::Namespaces;
@@ -128,7 +130,9 @@ pub(crate) struct DeviceSpace {
     pub(crate) retained: Retained,
     /// Not all entries that lead to the pages of the table are in the index yet: nothing is compacted.
     pub(crate) adopting: AtomicBool,
-    /// What was in memory of that.
+    /// What was damaged of that,
+    pub(crate) forgiven: Forgiven,
+    /// and what was in memory.
     pub(crate) ahead: Ahead,
     /// Where what an earlier store has written ends on both devices.
     pub(crate) ends: (u64, u64),

@@ -71,10 +71,10 @@ pub(super) enum Outcome {
 
 /// A record of an image: its address, and what it was when the image was made.
 #[derive(Clone, Copy)]
-pub(super) struct Imaged {
-    pub(super) address: u64,
-    pub(super) record: Record,
-    pub(super) header: Header,
+pub(crate) struct Imaged {
+    pub(crate) address: u64,
+    pub(crate) record: Record,
+    pub(crate) header: Header,
 }
 
 impl Imaged {
@@ -85,7 +85,7 @@ impl Imaged {
 }
 
 /// The extents of a record of an image.
-pub(super) fn extents_of(&Imaged { record, header, .. }: &Imaged) -> impl Iterator<Item = Extent> {
+pub(crate) fn extents_of(&Imaged { record, header, .. }: &Imaged) -> impl Iterator<Item = Extent> {
     let key = header.has(Header::HEAP_KEY).then(|| Extent::from_word(record.key_handle()));
     let value = header.has(Header::HEAP_VALUE).then(|| Extent::from_word(record.value_handle(header)));
     key.into_iter().chain(value)

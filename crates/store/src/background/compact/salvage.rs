@@ -103,8 +103,8 @@ pub(in crate::background) enum Progress {
 }
 
 /// The salvage of one page, whose image is the compaction's buffer.
-pub(in crate::background) struct Salvage {
-    pub(in crate::background) page: u64,
+pub(crate) struct Salvage {
+    pub(crate) page: u64,
     good_blocks: Vec<bool>,
     /// Where the sweep is, in the space of reversed hashes.
     position: u64,
@@ -120,7 +120,7 @@ pub(in crate::background) struct Salvage {
 
 impl Salvage {
     /// Reads a page, and looks which of its blocks are good. `None` when the device does not give one of them: it may be good.
-    pub(in crate::background) fn begin(store: &Shared, tier: &Tier, page: u64, image: &mut Buffer) -> Option<Self> {
+    pub(crate) fn begin(store: &Shared, tier: &Tier, page: u64, image: &mut Buffer) -> Option<Self> {
         let info = tier.pages.info(page)?;
         debug_assert_eq!(image.len(), BLOCKS * BLOCK_BYTES, "INV-TIER-3: every block of the page is looked at");
         let mut good_blocks = vec![false; BLOCKS];
@@ -261,7 +261,7 @@ impl Salvage {
     }
 
     /// The extents that the page's records refer to, as far as that can be read.
-    pub(in crate::background) fn extents(&mut self, image: &mut Buffer) -> Vec<Extent> {
+    pub(crate) fn extents(&mut self, image: &mut Buffer) -> Vec<Extent> {
         let mut extents = std::mem::take(&mut self.extents);
         for chunk in (0..PAGE_WORDS).step_by(CHUNK_WORDS as usize) {
             let mut at = chunk;
@@ -281,7 +281,7 @@ impl Salvage {
     }
 
     /// The live record at `address`, if all of its blocks are good.
-    fn readable(&self, image: &mut Buffer, address: u64) -> Option<Imaged> {
+    pub(crate) fn readable(&self, image: &mut Buffer, address: u64) -> Option<Imaged> {
         self.imaged(image, address).filter(|imaged| !imaged.header.has(Header::DEAD))
     }
 

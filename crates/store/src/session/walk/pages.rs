@@ -143,6 +143,7 @@ impl Walk {
         let Some(later) = &mut self.later else { return };
         let (Some(image), page) = (&mut later.image, later.page) else { return };
         let from = later.places.len().saturating_sub(RECORDS_PER_SLICE);
+        debug_assert!(session.local.participant.is_inside(), "INV-FREE-1: a record is copied in the epoch in which it was found");
         let mut group = Vec::with_capacity(RECORDS_PER_SLICE);
         for place in later.places.drain(from..).rev() {
             let (address, record, header) = page_image::at(image, page, place as usize);
@@ -255,5 +256,6 @@ fn large_bytes(record: Record, header: Header) -> usize {
     if header.has(Header::HEAP_VALUE) {
         bytes += Extent::from_word(record.value_handle(header)).bytes();
     }
+    debug_assert!(bytes != 0, "INV-TIER-3: a large field has its extent");
     bytes
 }

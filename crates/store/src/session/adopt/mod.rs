@@ -3,6 +3,8 @@
 //! An entry of a base says where a record lies and as much of its key's hash as the index had known. What that does not tell,
 //! the count of keys, their expiry, and which extents they have, a *survey* of those pages finds that have such.
 
+mod damaged;
+
 use super::batch::Session;
 use crate::copying::records::ColdKey;
 use crate::expiry::feed::Notice;
@@ -51,7 +53,11 @@ impl fmt::Display for AdoptFault {
             Self::Missing { page } => {
                 write!(f, "page {page} of the storage is not there: give the directories of the storage as before")
             }
-            Self::Damaged { page } => write!(f, "page {page} of the storage is damaged"),
+            Self::Damaged { page } => write!(
+                f,
+                "page {page} of the storage is damaged: restore a backup, or set recover-damaged to yes and begin without the keys \
+                 that are lost"
+            ),
             Self::Full => write!(f, "the index has no room for all keys on the storage"),
         }
     }
@@ -108,7 +114,15 @@ impl<'s> Adoption<'s> {
                 break latch;
             }
             drop(latch);
-            (hash, known_bits) = (self.hash_on_device(cold.address, fetcher)?, u64::BITS);
+            let read = match self.hash_on_device(cold.address, fetcher) {
+                Err(AdoptFault::Damaged { page }) => {
+                    damaged::note(tier, page)?;
+                    damaged::lose(tier, page)?;
+                    return Ok(false);
+                }
+                read => read?,
+            };
+            (hash, known_bits) = (read, u64::BITS);
         };
         let number = latch.number();
         let level = Index::level(number, store.index.len());
@@ -177,29 +191,41 @@ impl<'s> Adoption<'s> {
         let mut extents = Vec::new();
         for &page in &pages {
             let Some(info) = tier.pages.info(page).filter(|info| needs_survey(*info)) else { continue };
+            if tier.space.forgiven.has(page) {
+                continue;
+            }
             if tier.storage.pages.read(page * PAGE_BYTES as u64, &mut image).is_err() {
                 return Err(AdoptFault::Unreadable { page });
             }
             if !image.chunks_exact(BLOCK_BYTES).enumerate().all(|(at, block)| info.is_intact(at, block)) {
-                return Err(AdoptFault::Damaged { page });
+                damaged::note(tier, page)?;
+                continue;
             }
-            self.survey_page(page, info, &mut image, &mut fetcher)?;
+            let mut records = Vec::new();
+            page_image::walk(&mut image, page, |address, record, header| records.push((address, record, header)));
+            self.survey_records(page, info, &records, &mut fetcher)?;
             extents.append(&mut page_image::extents(&mut image, page));
         }
+        self.begin_without_damaged(tier, &mut fetcher, &mut extents)?;
         tier.free_unnamed(&pages, extents);
         tier.space.adopting.store(false, Ordering::Release);
         tier.wakers.compactor.wake();
         Ok(())
     }
 
-    fn survey_page(&mut self, page: u64, info: PageInfo<'_>, image: &mut Buffer, fetcher: &mut Fetcher) -> Result<(), AdoptFault> {
+    /// Looks at records of a page.
+    fn survey_records(
+        &mut self,
+        page: u64,
+        info: PageInfo<'_>,
+        records: &[(u64, Record, Header)],
+        fetcher: &mut Fetcher,
+    ) -> Result<(), AdoptFault> {
         let (singly, may_expire) = (is_counted_singly(info), info.may_expire());
-        debug_assert!(needs_survey(info), "INV-RETAIN-1: what a page tells of together is not looked at");
+        debug_assert!(records.iter().all(|(address, ..)| Log::page_of(*address) == page), "INV-TIER-3: a page has its records");
         if !singly && !may_expire {
             return Ok(());
         }
-        let mut records: Vec<(u64, Record, Header)> = Vec::new();
-        page_image::walk(image, page, |address, record, header| records.push((address, record, header)));
         // Keys that lie on the value device, and elements that expire, are looked at where they are whole. One value at a time:
         // it may be large.
         let is_apart =
@@ -216,7 +242,14 @@ impl<'s> Adoption<'s> {
                 let whole = match stage.get(address) {
                     _ if !is_apart(&header) => (record, header),
                     Lookup::Ready(record, header) => (record, header),
-                    Lookup::Damaged => return Err(AdoptFault::Damaged { page }),
+                    Lookup::Damaged => {
+                        damaged::lose(tier, page)?;
+                        if singly && self.namespaces.contains(&header.namespace()) {
+                            // Its large part is lost; an entry leads to it until that shows.
+                            count_live(&store, &self.session.local, header.namespace(), 1, header.has(Header::EXPIRY).into());
+                        }
+                        return Ok(());
+                    }
                     Lookup::Failed | Lookup::Absent => return Err(AdoptFault::Unreadable { page }),
                 };
                 self.survey_record(address, whole, singly);
@@ -273,7 +306,7 @@ fn find_pages(tier: &Tier, pages: &[u64]) -> Result<(), AdoptFault> {
                 return Err(AdoptFault::Unreadable { page });
             }
             if tier.pages.info(page).is_some_and(|info| !info.is_intact(0, &read.buffer)) {
-                return Err(AdoptFault::Damaged { page });
+                damaged::note(tier, page)?;
             }
         }
     }
