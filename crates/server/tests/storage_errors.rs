@@ -161,7 +161,7 @@ fn a_start_refuses_damaged_data_unless_it_is_to_begin_without() {
     let directory = server.directory().display().to_string();
     let storage = format!("{directory}/s");
     let flags = [&COMMON[..], &log[..], &["--dir", &directory, "--storage-dir", &storage]].concat();
-    let refused = Server::try_start(&Program::Almandine, &flags, &[]).err().expect("damaged data");
+    let refused = Server::try_start(&Program::Almandine, &flags, &[]).err().unwrap_or_default();
     assert!(refused.contains("of the storage is damaged") && refused.contains("set recover-damaged to yes"), "{refused}");
 
     server.start_again_with(&["--recover-damaged", "yes"]);
@@ -192,13 +192,9 @@ fn a_start_refuses_damaged_data_unless_it_is_to_begin_without() {
 /// Zeroes the first block of the first page that a segment has.
 fn damage(segment: &std::path::Path) {
     use std::os::unix::fs::FileExt;
-    let file = std::fs::OpenOptions::new().read(true).write(true).open(segment).unwrap();
+    let file = std::fs::OpenOptions::new().read(true).write(true).open(segment).expect("a segment");
     let mut block = [0; 4096];
-    let pages = file.metadata().unwrap().len() / (2 << 20);
-    let page = (0..pages).find(|page| {
-        file.read_exact_at(&mut block, page * (2 << 20)).unwrap();
-        block.iter().any(|byte| *byte != 0)
-    });
-    file.write_all_at(&[0; 4096], page.expect("a page") * (2 << 20)).unwrap();
-    file.sync_all().unwrap();
+    let mut is_page = |page: &u64| file.read_exact_at(&mut block, page * (2 << 20)).is_ok() && block.iter().any(|byte| *byte != 0);
+    let page = (0..1000).find(|page| is_page(page)).expect("a page");
+    file.write_all_at(&[0; 4096], page * (2 << 20)).expect("a segment");
 }

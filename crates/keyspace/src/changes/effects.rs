@@ -53,9 +53,9 @@ impl Writer<'_> {
         match *effect {
             Effect::Set { kind, value, put } => self.replay_set(key, kind, value, put)?,
             Effect::Write { offset, bytes } => match self.modify(key)? {
-                Slot::Occupied(mut entry) if entry.kind() == Kind::String => entry.write_at(offset, bytes)?,
-                // What makes its key tells the whole value.
-                _ => return Err(Refusal::WrongKind),
+                Slot::Occupied(entry) if entry.kind() != Kind::String => return Err(Refusal::WrongKind),
+                Slot::Occupied(mut entry) => entry.write_at(offset, bytes)?,
+                Slot::Vacant(entry) => entry.insert_at(Kind::String, offset, bytes, Put::EDITED)?,
             },
             Effect::Put(put) => {
                 if let Slot::Occupied(mut entry) = self.modify(key)? {

@@ -8,7 +8,7 @@ use almandine_base::object::{Object, Types};
 use almandine_base::steps;
 use almandine_io::thread;
 use almandine_keyspace::{Accessor, Body, Effect, HeapValue, Key, Missing, Need, Put, Refusal, SharedValue};
-use almandine_oplog::{LogEntry, epoch_of};
+use almandine_oplog::{LogEntry, Operation, epoch_of};
 
 use crate::base::{BaseItem, take_item};
 use crate::lanes::{Lane, Lanes};
@@ -334,6 +334,12 @@ impl LogLane {
             self.passed_over += 1;
             return Ok(());
         }
+        // What makes its key tells the whole value. An edit of a key that is lost must not make a part of it again.
+        let tells_all = matches!(entry.operation, Operation::Set { .. } | Operation::Remove(_));
+        if lacking_through == ANY_EPOCH && !tells_all && !has(accessor, key, db)? {
+            self.passed_over += 1;
+            return Ok(());
+        }
         // Made before the base met it and gone by then: what it lacks goes with its removal.
         let may_lack = copied.is_none() && epoch_of(number) <= lacking_through;
         match done(accessor, |accessor| accessor.writer(db).redo(key, entry)) {
@@ -341,14 +347,20 @@ impl LogLane {
                 self.passed_over += 1;
                 Ok(())
             }
-            // What may be overwritten though it cannot be read is damaged, and not just out of reach.
-            Err(Refusal::Missing(Missing::Unreadable))
-                if lacking_through == ANY_EPOCH && accessor.cold().probe_all(key, Need::Overwrite).is_ok() =>
-            {
-                self.passed_over += 1;
-                Ok(())
-            }
             done => done,
+        }
+    }
+}
+
+/// Whether a key is there, and not lost to damage.
+fn has(accessor: &mut Accessor, key: Key<'_>, db: u16) -> Result<bool, Refusal> {
+    loop {
+        let found = accessor.reader(db).exists(key);
+        match found {
+            Err(Missing::Cold) => accessor.unit().fetch_missed(),
+            // What may be overwritten though it cannot be read is damaged, and not just out of reach.
+            Err(Missing::Unreadable) if accessor.cold().probe_all(key, Need::Overwrite).is_ok() => return Ok(false),
+            _ => return found.map_err(Refusal::Missing),
         }
     }
 }
