@@ -1,5 +1,5 @@
-//! The `almandine-check` program: verifies, shows, cuts, repairs and converts the directory of an operation log, and collects what
-//! a running server says of itself.
+//! The `almandine-check` program: verifies, shows, cuts, repairs and converts the directory of an operation log, and asks a
+//! running server whether it answers, and what it says of itself.
 //!
 //! It takes the lock of the directory, so it never looks at a log that a server writes. It changes nothing without `--yes`.
 
@@ -7,9 +7,11 @@ mod convert;
 mod cut;
 mod fetch;
 mod log;
+mod ping;
 mod progress;
 mod repair;
 mod report;
+mod server;
 mod show;
 mod snapshot;
 mod support;
@@ -22,12 +24,13 @@ use clap::{CommandFactory, Parser, Subcommand};
 
 use self::report::{Outcome, Report};
 
-/// Looks at the operation log of a server that does not run, mends it, and converts it; writes a support bundle of one that runs.
+/// Looks at the operation log of a server that does not run, mends it, and converts it; asks one that runs whether it lives, or for
+/// a support bundle.
 ///
-/// Exit codes: 0, the log, snapshot or bundle is whole, or was mended or converted; 1, something is missing or damaged; 2, the
-/// arguments are wrong; 3, it could not look.
+/// Exit codes: 0, the log, snapshot or bundle is whole, or was mended or converted, or the server answers; 1, something is missing
+/// or damaged, or the server is not ready; 2, the arguments are wrong; 3, it could not look.
 #[derive(Debug, Parser)]
-#[command(name = "almandine-check", version)]
+#[command(name = "almandine-check", version, after_help = almandine_manual::AFTER_HELP)]
 struct Cli {
     /// Write one JSON object instead of text.
     #[arg(long, global = true)]
@@ -88,6 +91,9 @@ enum Task {
     /// Write what a running server says of itself into one file that may be given to others: no passwords, keys, values or
     /// arguments.
     Support(support::Support),
+    /// Say whether a running server answers, for health checks. An error is an answer, too: that it wants a password, loads its
+    /// data, or takes no writes.
+    Ping(ping::Ping),
     /// Print the manual page or the completions of a shell.
     #[command(hide = true)]
     PrintReference(almandine_manual::PrintReference),
@@ -106,6 +112,7 @@ fn main() -> ExitCode {
         Task::PrintReference(_) => Ok(Outcome::Whole),
         Task::Fetch { url, directory } => Ok(fetch::fetch(url, directory, &mut report)),
         Task::Convert(task) => Ok(convert::convert(task, &mut report)),
+        Task::Ping(task) => Ok(ping::ping(task, &mut report)),
         Task::Support(task) => Ok(support::support(task, &mut report)),
         Task::Verify { path, search } => verify::verify(path, search.bytes(), &mut report),
         Task::Show { directory, units } => show::show(directory, *units, &mut report),

@@ -11,6 +11,10 @@ use clap::{Args, Command, ValueEnum};
 use clap_complete::Shell;
 use clap_mangen::Man;
 
+/// What a program's help says of the hidden subcommand.
+pub const AFTER_HELP: &str =
+    "The subcommand `print-reference man|bash|zsh|fish` prints the manual page, or the completions of a shell.";
+
 /// Prints what packages hold beside the program.
 #[derive(Debug, Args)]
 pub struct PrintReference {

@@ -17,7 +17,7 @@ use crate::plot::Plot;
 /// Requests are generated before the clock starts, so that the client is never the limit. Every result comes with the server's
 /// CPU time per command when the server runs on this machine.
 #[derive(Debug, Parser)]
-#[command(name = "almandine-bench", version, disable_help_subcommand = true)]
+#[command(name = "almandine-bench", version, disable_help_subcommand = true, after_help = almandine_manual::AFTER_HELP)]
 pub struct Cli {
     #[command(subcommand)]
     command: Command,

@@ -7,9 +7,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::archive::Archive;
-use super::connection::{Connection, Reply};
 use super::redact::{LEFT_OUT, Redactor, error_code, figures};
 use super::{LOG_LINES, Support, log, machine};
+use crate::server::{Connection, Reply};
 
 /// Shorter ones would be found in texts that do not hold them.
 const SECRET_BYTES_MIN: usize = 4;

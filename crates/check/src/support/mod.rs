@@ -3,13 +3,10 @@
 
 mod archive;
 mod collect;
-mod connection;
 mod log;
 mod machine;
 mod redact;
-mod tls;
 
-use std::fs;
 use std::io;
 use std::path::PathBuf;
 
@@ -17,12 +14,9 @@ use clap::Args;
 use serde_json::json;
 
 use self::collect::Collection;
-use self::connection::{Connection, Reply};
-use self::tls::TlsOptions;
 use crate::report::{Outcome, Report};
+use crate::server::{Connection, Reply, Target};
 
-/// Where redis-cli takes its password from, too.
-const PASSWORD_VARIABLE: &str = "REDISCLI_AUTH";
 /// Lines of the log that are shown without their words.
 const LOG_LINES: usize = 500;
 
@@ -30,23 +24,8 @@ const LOG_LINES: usize = 500;
 pub(crate) struct Support {
     /// Where to write: a file that is not there yet, such as support.tar.gz.
     to: PathBuf,
-    /// Name or address of the server.
-    #[arg(long, default_value = "127.0.0.1")]
-    host: String,
-    /// Its port.
-    #[arg(long, short, default_value = "6379")]
-    port: u16,
-    /// Its Unix socket, instead of host and port.
-    #[arg(long, value_name = "PATH", conflicts_with_all = ["host", "port", "tls"])]
-    socket: Option<PathBuf>,
     #[command(flatten)]
-    tls: TlsOptions,
-    /// The user to log in as, when it is not the default one.
-    #[arg(long)]
-    user: Option<String>,
-    /// A file whose first line is the password. Without, the environment variable REDISCLI_AUTH has it, if there is one.
-    #[arg(long, value_name = "FILE")]
-    password_file: Option<PathBuf>,
+    target: Target,
     /// Put this many of the last lines of the server's log in as they are. Scripts and clients may have brought keys and values
     /// into them: read them before you give them away. Without, only times, levels and the beginnings of known messages are in it.
     #[arg(long, value_name = "LINES")]
@@ -71,37 +50,13 @@ pub(crate) fn support(task: &Support, report: &mut Report) -> Outcome {
     }
 }
 
-/// A connection that is logged in, and the password.
+/// A connection that is logged in, and the password. An error of the server ends it, except that of one that loads its data, which
+/// says something about itself, too.
 fn connect(task: &Support) -> io::Result<(Connection, Vec<String>)> {
-    let password = match &task.password_file {
-        Some(path) => {
-            let text =
-                fs::read_to_string(path).map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", path.display())))?;
-            Some(text.lines().next().unwrap_or_default().to_owned())
-        }
-        None => std::env::var(PASSWORD_VARIABLE).ok(),
-    };
-    let (place, connection) = match &task.socket {
-        Some(path) => (path.display().to_string(), Connection::unix(path)),
-        None => (format!("{}:{}", task.host, task.port), Connection::tcp(&task.host, task.port, &task.tls)),
-    };
-    let at = |error: io::Error| io::Error::new(error.kind(), format!("{place}: {error}"));
-    let mut connection = connection.map_err(at)?;
-    if let Some(password) = &password {
-        let words = match &task.user {
-            Some(user) => vec!["AUTH", user, password],
-            None => vec!["AUTH", password],
-        };
-        refused(connection.call(&words).map_err(at)?).map_err(at)?;
-    }
-    refused(connection.call(&["PING"]).map_err(at)?).map_err(at)?;
-    Ok((connection, password.into_iter().collect()))
-}
-
-/// An error of the server ends it, except that of one that loads its data, which says something about itself, too.
-fn refused(reply: Reply) -> io::Result<()> {
-    match reply {
-        Reply::Error(text) if !text.starts_with("LOADING") => Err(io::Error::other(text)),
-        _ => Ok(()),
+    let password = task.target.password()?;
+    let mut connection = task.target.connect()?;
+    match task.target.greet(&mut connection, password.as_deref())? {
+        Reply::Error(text) if !text.starts_with("LOADING") => Err(task.target.at(&io::Error::other(text))),
+        _ => Ok((connection, password.into_iter().collect())),
     }
 }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use almandine_config::parameter;
 
-use super::connection::Reply;
+use crate::server::Reply;
 
 /// Stands where something was left out.
 pub(super) const LEFT_OUT: &str = "(left out)";

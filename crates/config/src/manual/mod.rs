@@ -42,7 +42,9 @@ pub fn help() -> String {
            -v, --version    the version\n  \
            --check-config [FILE] [--PARAMETER VALUE ...]\n                   \
                             says whether the server would start, with every error and its line;\n                   \
-                            it opens no port, disk or log\n\n\
+                            it opens no port, disk or log\n  \
+           --print-reference man|bash|zsh|fish\n                   \
+                            prints the manual page, or the completions of a shell\n\n\
          Below are the parameters that have an effect, with their defaults in brackets. Those marked * are fixed at\n\
          start, CONFIG SET changes the others. Bytes take units: k is 1000, kb is 1024, likewise m, mb, g and gb.\n\
          Every other parameter of Redis 7 and Valkey 9 is accepted too: it has no effect, which the log says at start,\n\

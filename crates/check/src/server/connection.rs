@@ -20,7 +20,7 @@ const DEPTH_MAX: u32 = 8;
 
 /// A reply.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Reply {
+pub(crate) enum Reply {
     Text(String),
     Error(String),
     Integer(i64),
@@ -29,11 +29,11 @@ pub(super) enum Reply {
 }
 
 impl Reply {
-    pub(super) fn text(&self) -> Option<&str> {
+    pub(crate) fn text(&self) -> Option<&str> {
         if let Self::Text(text) = self { Some(text) } else { None }
     }
 
-    pub(super) fn list(&self) -> &[Self] {
+    pub(crate) fn list(&self) -> &[Self] {
         if let Self::List(list) = self { list } else { &[] }
     }
 }
@@ -42,7 +42,7 @@ trait Stream: Read + Write {}
 impl<T: Read + Write> Stream for T {}
 
 /// A connection, and the bytes that the reply under way may still have.
-pub(super) struct Connection {
+pub(crate) struct Connection {
     stream: BufReader<Box<dyn Stream>>,
     bytes_left: u64,
     is_near: bool,
@@ -82,11 +82,11 @@ impl Connection {
     }
 
     /// Whether the peer is on this machine, as far as its address tells.
-    pub(super) fn is_near(&self) -> bool {
+    pub(crate) fn is_near(&self) -> bool {
         self.is_near
     }
 
-    pub(super) fn call(&mut self, words: &[&str]) -> io::Result<Reply> {
+    pub(crate) fn call(&mut self, words: &[&str]) -> io::Result<Reply> {
         let mut bytes = format!("*{}\r\n", words.len());
         for word in words {
             bytes.push_str(&format!("${}\r\n{word}\r\n", word.len()));
