@@ -136,9 +136,12 @@ const FORGET_LOG: &str = r#"if [ -f "$1" ]; then
 fi
 "#;
 
-/// Says the process id of a server that has ended before it did. Tests look at the last line: that stays what the server said.
-const PID: &str = r#"own=$BASHPID; f=$(readlink -f /proc/$own/fd/1); grep -qs " PID: $$\$" "$f" ||
-  printf ' PID: %s has ended\n%s\n' $$ "$(tail -n 1 "$f" 2>/dev/null)""#;
+/// Says the process id of a server that has ended before it did, and not where the next one writes already. Tests count lines, and
+/// look at the last one: each stays once, and the last one stays what the server said.
+const PID: &str = r#"own=$BASHPID; f=$(readlink -f /proc/$own/fd/1); said="its PID: $$ has ended"
+  if [ ! -s "$f" ]; then echo "$said"
+  elif grep -q "^$$:" "$f" || ! grep -Eq '^[0-9]+:' "$f"; then grep -q " PID: $$\$" "$f" || sed -i "\$i $said" "$f"
+  fi"#;
 
 /// Becomes the server, which then has the process id and the name that the suite saw. The flags go into the file, since what a
 /// test puts behind it may be anything. The suite waits two minutes for a server to tell its process id; where it refuses to
@@ -173,9 +176,19 @@ mod tests {
         let name = config.to_str().unwrap();
         for _ in 0..2 {
             let text = said(&[name, "--port", "2"]);
-            assert!(text.starts_with(&format!("{name} --port 2\n")) && text.ends_with(" has ended\n\n"), "{text}");
+            assert!(text.starts_with(&format!("{name} --port 2\n")) && text.ends_with(" has ended\n"), "{text}");
         }
         assert!(said(&["--check-system"]).starts_with("--check-system\n"));
+        // In a file what was said last stays last, and there is nothing in that of another server.
+        let log = directory.join("log");
+        let end = |words: &str| {
+            // What waits for the end has the standard error, too.
+            Command::new("bash").arg(&script_file).arg(words).stdout(fs::File::create(&log).unwrap()).output().unwrap();
+            fs::read_to_string(&log).unwrap()
+        };
+        let text = end("refused");
+        assert!(text.starts_with("its PID: ") && text.ends_with(" has ended\nrefused\n"), "{text}");
+        assert_eq!(end("1:M another"), "1:M another\n");
         let text = fs::read_to_string(&config).unwrap();
         assert_eq!(text.lines().filter(|line| *line == "workers 1").count(), 1, "{text}");
         assert!(text.starts_with("port 1\n") && text.ends_with("\nobject-encoding-names 7.0\n"), "{text}");
