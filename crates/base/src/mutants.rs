@@ -206,6 +206,8 @@ table! {
     CheckChain,
     /// Log: a part belongs to the segment that it lies in.
     CheckSegment,
+    /// Encryption: a salt for each file.
+    FreshSalt,
     /// Log: not trying a sync again that has failed.
     TrustNoSync,
     /// Log: not appending behind a group where the manifest on the disk may name a segment that begins there.

@@ -1,7 +1,7 @@
 //! `convert`: the files of one server become those of another.
 
 use std::io::ErrorKind;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
 
@@ -64,7 +64,7 @@ enum FormName {
     Log,
 }
 
-pub(crate) fn convert(task: &Convert, report: &mut Report) -> Outcome {
+pub(crate) fn convert(task: &Convert, key_file: Option<&Path>, report: &mut Report) -> Outcome {
     let form = match task.form {
         FormName::Rdb => Form::Snapshot,
         FormName::Aof => Form::RedisLog,
@@ -72,12 +72,14 @@ pub(crate) fn convert(task: &Convert, report: &mut Report) -> Outcome {
     };
     let (databases, truncated) = (task.databases.to_string(), if task.whole { "no" } else { "yes" });
     let settings = ["--databases", &databases, "--rdb-version", &task.rdb_version, "--aof-load-truncated", truncated];
+    let mut settings = settings.map(str::to_owned).to_vec();
+    settings.extend(key_file.into_iter().flat_map(|path| ["--log-key-file".to_owned(), path.to_string_lossy().into_owned()]));
     let failed = |report: &mut Report, error: &std::io::Error| {
         let outcome = if error.kind() == ErrorKind::Other { Outcome::Damaged } else { Outcome::CouldNotLook };
         report.say("fault", json!({ "kind": "error", "text": error.to_string() }), error.to_string());
         outcome
     };
-    let conversion = match Conversion::new(&task.from, &task.to, form, task.search.bytes(), &settings.map(str::to_owned)) {
+    let conversion = match Conversion::new(&task.from, &task.to, form, task.search.bytes(), &settings) {
         Ok(conversion) => conversion,
         Err(error) => return failed(report, &error),
     };

@@ -1,11 +1,12 @@
 //! `cut`: drops the end of a log.
 
 use std::path::Path;
+use std::sync::Arc;
 
-use almandine_oplog::Fault;
 use almandine_oplog::append::{Appender, LogOptions, Place};
 use almandine_oplog::group::PartHead;
 use almandine_oplog::read::LogEnd;
+use almandine_oplog::{Fault, LogKeys};
 
 use crate::log::Log;
 use crate::report::{Outcome, Report};
@@ -35,8 +36,13 @@ impl Limit {
     }
 }
 
-pub(crate) fn cut(path: &Path, limit: Limit, yes: bool, report: &mut Report) -> Result<Outcome, Fault> {
-    let log = Log::open(path)?;
+pub(crate) fn cut(
+    (path, keys): (&Path, Option<Arc<LogKeys>>),
+    limit: Limit,
+    yes: bool,
+    report: &mut Report,
+) -> Result<Outcome, Fault> {
+    let log = Log::open(path, keys.clone())?;
     let mut kept = (log.begin(), 0_u64);
     // A clock may have been set back: what is behind the first group that goes, goes.
     let mut is_kept = true;
@@ -75,7 +81,7 @@ pub(crate) fn cut(path: &Path, limit: Limit, yes: bool, report: &mut Report) -> 
     let most = log.manifest.segments.iter().map(|segment| segment.bytes).max();
     let segment_bytes = most.unwrap_or(LogOptions::default().segment_bytes);
     let end = LogEnd { place, proven: place, epoch, ..LogEnd::default() };
-    let options = LogOptions { segment_bytes, ..LogOptions::default() };
+    let options = LogOptions { segment_bytes, keys: keys.unwrap_or_default(), ..LogOptions::default() };
     // Its rings belong to an end that is dropped.
     let (directory, manifest) = log.into_parts()?;
     Appender::begin(directory, manifest, &end, &options, &[], Box::new(|| {}))?.end()?;

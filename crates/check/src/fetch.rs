@@ -1,20 +1,25 @@
 //! `fetch`: the archive of a log becomes a directory, and stays with its server.
 
 use std::path::Path;
+use std::sync::Arc;
 
+use almandine_oplog::LogKeys;
 use almandine_oplog::archive::{ArchiveFault, Fetched, copy, is_to_be_fetched};
-use almandine_oplog::directory::Directory;
+use almandine_oplog::directory::{Directory, read_manifest};
 use almandine_server::object_folder;
 use serde_json::json;
 
 use crate::report::{Outcome, Report};
 
-pub(crate) fn fetch(url: &str, to: &Path, report: &mut Report) -> Outcome {
+pub(crate) fn fetch(url: &str, to: &Path, keys: Option<Arc<LogKeys>>, report: &mut Report) -> Outcome {
     match run(url, to) {
         Ok(Some(Fetched { objects, bytes })) => {
             report.say("objects", objects, format!("{objects} objects of {url} are copied to {}", to.display()));
             report.say("bytes", bytes, format!("{bytes} bytes; the server that writes the archive goes on with it"));
-            Outcome::Whole
+            // What is encrypted is copied as it is.
+            let readable = keys
+                .map_or(Ok(()), |keys| read_manifest(to).and_then(|manifest| manifest.unwrap_or_default().check_keys(to, &keys)));
+            readable.map_or_else(|fault| report.fail(&fault), |()| Outcome::Whole)
         }
         Ok(None) => {
             report.say("objects", 0, format!("{url} has no archive of a log"));

@@ -3,12 +3,13 @@
 
 use std::io::{Error, ErrorKind};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use almandine_oplog::Fault;
 use almandine_oplog::append::Place;
 use almandine_oplog::directory::{Directory, read_manifest};
 use almandine_oplog::manifest::Manifest;
-use almandine_oplog::read::{LogEnd, LogGroup, read};
+use almandine_oplog::read::{BodyAccess, LogEnd, LogGroup, read_with};
+use almandine_oplog::{Fault, LogKeys};
 
 use crate::progress::Progress;
 use crate::report::Report;
@@ -17,6 +18,8 @@ use crate::report::Report;
 pub(crate) struct Log {
     pub(crate) path: PathBuf,
     pub(crate) manifest: Manifest,
+    /// What reads it, where it is encrypted.
+    pub(crate) keys: Option<Arc<LogKeys>>,
     /// None where the directory cannot be written: no server writes the log either.
     directory: Option<Directory>,
 }
@@ -32,20 +35,26 @@ pub(crate) struct Extent {
 }
 
 impl Log {
-    pub(crate) fn open(path: &Path) -> Result<Self, Fault> {
+    pub(crate) fn open(path: &Path, keys: Option<Arc<LogKeys>>) -> Result<Self, Fault> {
         let Some(manifest) = read_manifest(path)? else { return Err(nothing(path)) };
+        keys.as_ref().map_or(Ok(()), |keys| manifest.check_keys(path, keys))?;
         let directory = match Directory::lock(path) {
             Err(Fault::Io { error, .. }) if is_unwritable(&error) => None,
             locked => Some(locked?),
         };
-        Ok(Self { path: path.to_owned(), manifest, directory })
+        Ok(Self { path: path.to_owned(), manifest, keys, directory })
     }
 
     /// Its directory and manifest, for changes.
     pub(crate) fn into_parts(self) -> Result<(Directory, Manifest), Fault> {
-        let Self { path, manifest, directory } = self;
+        let Self { path, manifest, directory, .. } = self;
         let error = || Fault::Io { what: "write in", path, error: Error::from(ErrorKind::ReadOnlyFilesystem) };
         Ok((directory.ok_or_else(error)?, manifest))
+    }
+
+    /// How it is read.
+    pub(crate) fn access(&self) -> BodyAccess<'_> {
+        access(self.keys.as_deref())
     }
 
     /// Where redo begins.
@@ -65,7 +74,7 @@ impl Log {
         let (mut end, mut epoch) = (self.begin(), 0);
         let from = end.lsn;
         let mut progress = Progress::new(self.bytes_behind(from));
-        let result = read(&self.path, &self.manifest, from, &mut |group| {
+        let result = read_with((&self.path, self.access()), &self.manifest, from, &mut |group| {
             each(group);
             progress.reached(group.head.end_lsn() - from);
             end = Place { lsn: group.head.end_lsn(), sum: group.head.sum };
@@ -74,6 +83,11 @@ impl Log {
         });
         Extent { end, epoch, result }
     }
+}
+
+/// How a log is read with these keys; without any, by its sums where it is encrypted.
+pub(crate) fn access(keys: Option<&LogKeys>) -> BodyAccess<'_> {
+    keys.map_or(BodyAccess::Sums, BodyAccess::Keys)
 }
 
 fn is_unwritable(error: &Error) -> bool {

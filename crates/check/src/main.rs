@@ -17,9 +17,11 @@ mod snapshot;
 mod support;
 mod verify;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::Arc;
 
+use almandine_oplog::{Fault, LogKeys};
 use clap::{CommandFactory, Parser, Subcommand};
 
 use self::report::{Outcome, Report};
@@ -35,6 +37,10 @@ struct Cli {
     /// Write one JSON object instead of text.
     #[arg(long, global = true)]
     json: bool,
+    /// The file of keys with which a log is encrypted, as the server's log-key-file. Without it such a log is checked by its sums,
+    /// and `convert` cannot read it; with it `convert` encrypts the log that it writes.
+    #[arg(long, global = true, value_name = "FILE")]
+    key_file: Option<PathBuf>,
     #[command(subcommand)]
     command: Task,
 }
@@ -108,22 +114,30 @@ fn main() -> ExitCode {
         });
     }
     let mut report = Report::default();
-    let result = match &cli.command {
-        Task::PrintReference(_) => Ok(Outcome::Whole),
-        Task::Fetch { url, directory } => Ok(fetch::fetch(url, directory, &mut report)),
-        Task::Convert(task) => Ok(convert::convert(task, &mut report)),
-        Task::Ping(task) => Ok(ping::ping(task, &mut report)),
-        Task::Support(task) => Ok(support::support(task, &mut report)),
-        Task::Verify { path, search } => verify::verify(path, search.bytes(), &mut report),
-        Task::Show { directory, units } => show::show(directory, *units, &mut report),
-        Task::Cut { directory, at, at_time, yes } => cut::cut(directory, cut::Limit::new(*at, *at_time), *yes, &mut report),
-        Task::Repair { directory, yes } => repair::repair(directory, *yes, &mut report),
-    };
+    let result = cli.key_file.as_deref().map(read_keys).transpose().and_then(|keys| run(&cli, keys, &mut report));
     let outcome = result.unwrap_or_else(|fault| report.fail(&fault));
     if report.print(cli.json, outcome).is_err() {
         return ExitCode::from(Outcome::CouldNotLook as u8);
     }
     ExitCode::from(outcome as u8)
+}
+
+fn read_keys(path: &Path) -> Result<Arc<LogKeys>, Fault> {
+    LogKeys::read(path).map(Arc::new).map_err(|error| Fault::Io { what: "use", path: path.to_owned(), error })
+}
+
+fn run(cli: &Cli, keys: Option<Arc<LogKeys>>, report: &mut Report) -> Result<Outcome, Fault> {
+    match &cli.command {
+        Task::PrintReference(_) => Ok(Outcome::Whole),
+        Task::Fetch { url, directory } => Ok(fetch::fetch(url, directory, keys, report)),
+        Task::Convert(task) => Ok(convert::convert(task, cli.key_file.as_deref(), report)),
+        Task::Ping(task) => Ok(ping::ping(task, report)),
+        Task::Support(task) => Ok(support::support(task, report)),
+        Task::Verify { path, search } => verify::verify((path, keys), search.bytes(), report),
+        Task::Show { directory, units } => show::show((directory, keys), *units, report),
+        Task::Cut { directory, at, at_time, yes } => cut::cut((directory, keys), cut::Limit::new(*at, *at_time), *yes, report),
+        Task::Repair { directory, yes } => repair::repair((directory, keys), *yes, report),
+    }
 }
 
 #[cfg(test)]

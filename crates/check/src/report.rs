@@ -44,6 +44,7 @@ impl Report {
             Fault::Damaged { .. } | Fault::BaseDamaged { .. } => (Outcome::Damaged, "damaged"),
             Fault::Missing { .. } => (Outcome::Damaged, "missing"),
             Fault::Unknown { .. } => (Outcome::CouldNotLook, "unknown"),
+            Fault::Key { .. } => (Outcome::CouldNotLook, "key"),
             Fault::Locked(_) => (Outcome::CouldNotLook, "locked"),
             Fault::Io { .. } | Fault::Stopped => (Outcome::CouldNotLook, "error"),
         };

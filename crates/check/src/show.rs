@@ -1,17 +1,18 @@
 //! `show`: lists segments, groups and units.
 
 use std::path::Path;
+use std::sync::Arc;
 
-use almandine_oplog::Fault;
 use almandine_oplog::group::LogSlice;
 use almandine_oplog::read::LogGroup;
+use almandine_oplog::{Fault, LogKeys};
 use serde_json::{Value, json};
 
 use crate::log::{Log, tell};
 use crate::report::{Outcome, Report};
 
-pub(crate) fn show(path: &Path, with_units: bool, report: &mut Report) -> Result<Outcome, Fault> {
-    let log = Log::open(path)?;
+pub(crate) fn show((path, keys): (&Path, Option<Arc<LogKeys>>), with_units: bool, report: &mut Report) -> Result<Outcome, Fault> {
+    let log = Log::open(path, keys)?;
     for line in log.manifest.encode().lines() {
         report.list("manifest", json!(line), line);
     }
@@ -23,7 +24,7 @@ pub(crate) fn show(path: &Path, with_units: bool, report: &mut Report) -> Result
 fn tell_group(group: &LogGroup<'_>, with_units: bool, report: &mut Report) {
     let head = &group.head;
     let slices: Vec<LogSlice<'_>> = group.slices().filter_map(Result::ok).collect();
-    let units: usize = slices.iter().map(|slice| slice.heads().count()).sum();
+    let units = group.units;
     let kind = if group.body.is_empty() { "seal" } else { "group" };
     let line = format!(
         "{kind} at LSN {} of segment {}, run {}: epoch {}, {units} units, {} bytes, durable up to {}, unix time {} ms",

@@ -1,31 +1,38 @@
 //! `verify`: reads all of a log, its base included; or a snapshot.
 
+use std::collections::BTreeSet;
 use std::path::Path;
+use std::sync::Arc;
 
 use almandine_io::files;
-use almandine_oplog::Fault;
 use almandine_oplog::directory::base_path;
 use almandine_oplog::manifest::BaseEntry;
+use almandine_oplog::{Fault, LogKeys};
 use almandine_recovery::base::{BaseFault, BaseItem, BaseReader, DeviceItem, DeviceReader, peek};
 use almandine_recovery::load::FileInput;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::log::{Log, tell};
 use crate::report::{Outcome, Report};
 use crate::snapshot;
 
-pub(crate) fn verify(path: &Path, search_bytes: usize, report: &mut Report) -> Result<Outcome, Fault> {
+pub(crate) fn verify(
+    (path, keys): (&Path, Option<Arc<LogKeys>>),
+    search_bytes: usize,
+    report: &mut Report,
+) -> Result<Outcome, Fault> {
     if files::open(path).is_ok() && !files::is_directory(path) {
         return snapshot::verify(path, search_bytes, report);
     }
-    verify_log(path, report)
+    verify_log(path, keys, report)
 }
 
-pub(crate) fn verify_log(path: &Path, report: &mut Report) -> Result<Outcome, Fault> {
-    let log = Log::open(path)?;
+pub(crate) fn verify_log(path: &Path, keys: Option<Arc<LogKeys>>, report: &mut Report) -> Result<Outcome, Fault> {
+    let log = Log::open(path, keys)?;
     let manifest = &log.manifest;
     report.say("log", format!("{:032x}", manifest.id), format!("log {:032x}, {} runs", manifest.id, manifest.run));
     report.say("runs", manifest.run, format!("{} segments", manifest.segments.len()));
+    tell_encryption(&log, report);
     let extent = log.read(|_| {});
     tell(&extent, report);
     extent.result?;
@@ -42,6 +49,19 @@ pub(crate) fn verify_log(path: &Path, report: &mut Report) -> Result<Outcome, Fa
     Ok(Outcome::Whole)
 }
 
+/// Says with which keys it is encrypted.
+fn tell_encryption(log: &Log, report: &mut Report) {
+    let marks = log.manifest.segments.iter().filter_map(|segment| segment.key);
+    let names: BTreeSet<String> = marks.chain(log.manifest.base.and_then(|base| base.key)).map(|mark| mark.name()).collect();
+    for name in &names {
+        report.list("keys", json!(name), format!("encrypted with the key '{name}'"));
+    }
+    if !names.is_empty() && log.keys.is_none() {
+        let text = "what is encrypted is checked by its checksums only: --key-file has it read";
+        report.say("decrypted", false, text);
+    }
+}
+
 /// Reads a part of the base, and returns how many keys it has; says how many are out of reach when it is damaged.
 fn verify_base(log: &Log, base: BaseEntry, part: u32, report: &mut Report) -> Result<u64, Fault> {
     let path = base_path(&log.path, base.number, part);
@@ -53,15 +73,18 @@ fn verify_base(log: &Log, base: BaseEntry, part: u32, report: &mut Report) -> Re
     }
     let (mut offset, mut read) = (0, 0);
     let keys = files::open(&path).map_err(BaseFault::from).and_then(|file| {
-        let mut reader = BaseReader::open(FileInput::new(file))?;
+        let mut reader = BaseReader::open_with(FileInput::new(file), log.access())?;
         let head = reader.head();
         if (head.log, head.base, head.lsn, u32::from(head.part)) != (log.manifest.id, base.number, base.lsn, part) {
             return Err(BaseFault::Another);
         }
         loop {
-            let item = reader.read_item().map(|item| item.map(|item| matches!(item, BaseItem::Key { .. })));
-            match item {
-                Ok(Some(is_key)) => read += u64::from(is_key),
+            let keys = match reader.is_opaque() {
+                true => reader.check_block(),
+                false => reader.read_item().map(|item| item.map(|item| u64::from(matches!(item, BaseItem::Key { .. })))),
+            };
+            match keys {
+                Ok(Some(keys)) => read += keys,
                 Ok(None) => return Ok(read),
                 Err(fault) => {
                     offset = reader.offset();
@@ -71,10 +94,11 @@ fn verify_base(log: &Log, base: BaseEntry, part: u32, report: &mut Report) -> Re
         }
     });
     if keys.is_err() {
-        tell_lost(&path, read, report);
+        tell_lost((&path, log.keys.as_deref()), read, report);
     }
     keys.map_err(|fault| match fault {
         BaseFault::Io(error) => Fault::Io { what: "read", path, error },
+        BaseFault::Key(why) => Fault::Key { path, why },
         BaseFault::Format(format) => Fault::Unknown { path, offset, what: format!("a base of format {format}") },
         fault => Fault::BaseDamaged { path, offset, why: fault.to_string() },
     })
@@ -107,15 +131,16 @@ fn verify_device(log: &Log, base: BaseEntry, path: &Path) -> Result<u64, Fault> 
 }
 
 /// Says how many keys of a damaged base can be read, and how many it had as far as its end says so.
-fn tell_lost(path: &Path, read: u64, report: &mut Report) {
+fn tell_lost((path, keys): (&Path, Option<&LogKeys>), read: u64, report: &mut Report) {
     report.say("base_keys_read", read, format!("{read} keys of the base are before the damage"));
-    let announced = files::open(path).map_err(BaseFault::from).and_then(|file| peek(&file));
+    let announced = files::open(path).map_err(BaseFault::from).and_then(|file| peek(&file, keys.unwrap_or(&LogKeys::NONE)));
     let all = announced.map(|(_, _, databases)| databases.all.iter().map(|database| database.keys).sum::<u64>());
     match all {
         Ok(all) => {
             let line = format!("it had about {all}, so that about {} are out of reach", all.saturating_sub(read));
             report.say("base_keys_announced", all, line);
         }
+        Err(BaseFault::Key(_)) => report.say("base_keys_announced", Value::Null, "how many it had is encrypted"),
         Err(_) => {
             report.say("base_keys_announced", Value::Null, "its end is damaged, too, so that it is not known how many it had")
         }

@@ -60,7 +60,7 @@ impl Parameter {
     /// Whether it names files whose content is part of the configuration: setting it to what it is has them read again.
     #[must_use]
     pub fn names_content(&self) -> bool {
-        ["tls-cert-file", "tls-key-file", "tls-ca-cert-file", "tls-ca-cert-dir"].contains(&self.name)
+        ["tls-cert-file", "tls-key-file", "tls-ca-cert-file", "tls-ca-cert-dir", "log-key-file"].contains(&self.name)
     }
 
     /// The value that it has unless told otherwise.

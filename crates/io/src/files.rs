@@ -5,7 +5,7 @@
 
 use std::fs::{self, OpenOptions};
 use std::io::ErrorKind::{InvalidInput, PermissionDenied, ReadOnlyFilesystem, Unsupported};
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
@@ -28,6 +28,28 @@ macro_rules! simulated {
 pub fn read(path: impl AsRef<Path>) -> io::Result<Vec<u8>> {
     simulated!(|disk| disk.read(path.as_ref()));
     fs::read(path)
+}
+
+/// The bytes of a regular file to which only its owner has rights.
+///
+/// # Errors
+/// `PermissionDenied` with the mode when others may.
+pub fn read_private(path: impl AsRef<Path>) -> io::Result<Vec<u8>> {
+    simulated!(|disk| disk.read(path.as_ref()));
+    let mut file = fs::File::open(path)?;
+    let metadata = file.metadata()?;
+    if !metadata.is_file() {
+        return Err(io::Error::new(InvalidInput, "it is no regular file"));
+    }
+    let mode = metadata.mode() & 0o777;
+    if mode & 0o077 != 0 {
+        let text = format!("others than its owner may use it (mode {mode:03o}): 'chmod 600' it");
+        return Err(io::Error::new(PermissionDenied, text));
+    }
+    // Made anew, it would leave copies in memory.
+    let mut bytes = Vec::with_capacity(usize::try_from(metadata.len()).unwrap_or(0) + 1);
+    file.read_to_end(&mut bytes)?;
+    Ok(bytes)
 }
 
 /// A file's text.

@@ -4,6 +4,8 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use crate::encryption::NoKey;
+
 /// The tool that looks at logs.
 const TOOL: &str = "almandine-check";
 
@@ -47,6 +49,13 @@ pub enum Fault {
         offset: u64,
         /// How that is known.
         why: String,
+    },
+    /// It is encrypted, and its key is not there.
+    Key {
+        /// The file.
+        path: PathBuf,
+        /// Which key it is.
+        why: NoKey,
     },
     /// A later version of the program wrote it.
     Unknown {
@@ -92,6 +101,14 @@ impl fmt::Display for Fault {
                     f,
                     "{path} is damaged in the block at byte {offset}: {why}. Nothing was changed; the log has no other copy of \
                      what the base holds, which a backup may have"
+                )
+            }
+            Self::Key { path, why } => {
+                write!(
+                    f,
+                    "{} cannot be read: {why}. Nothing was changed; 'log-key-file' names the file of keys, and '--key-file' that \
+                     of `{TOOL}`",
+                    path.display()
                 )
             }
             Self::Unknown { path, offset, what } => {

@@ -13,6 +13,7 @@ pub mod archive;
 pub mod backup;
 pub mod directory;
 pub mod draft;
+pub mod encryption;
 pub mod entry;
 pub mod fault;
 pub mod group;
@@ -31,6 +32,7 @@ pub mod unit;
 pub mod writer;
 
 pub use draft::Draft;
+pub use encryption::{FileKind, LogKeys, NoKey};
 pub use entry::{Attributes, LibraryForm, LogEntry, LogValue, NoEntry, Operation, PlainSet, Reason};
 pub use fault::Fault;
 pub use order::{Asked, Order};

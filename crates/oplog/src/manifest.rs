@@ -11,7 +11,7 @@
 //! base 2 LSN 8192 through 12288 epoch 9 parts 1        once a base is named
 //! rings 2 boot 0123… count 8 /dev/shm/almandine-…      while a run has rings
 //! segment 4 run 2 LSN 8192 sum aabbccdd bytes 67108864
-//! segment 5 run 3 LSN 16384 sum 11223344 bytes 67108864
+//! segment 5 run 3 LSN 16384 sum 11223344 bytes 67108864 key NAME 0123456789abcdef     behind a base, too, if it is encrypted
 //! end 20480                                            after a clean end
 //! sum 99887766
 //! ```
@@ -19,6 +19,8 @@
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
+use crate::directory::{base_path, segment_path};
+use crate::encryption::{KeyMark, LogKeys};
 use crate::fault::Fault;
 use crate::sum::sum;
 
@@ -57,6 +59,8 @@ pub struct SegmentEntry {
     pub sum: u32,
     /// The length of its file.
     pub bytes: u64,
+    /// The key that it is encrypted with, if it is.
+    pub key: Option<KeyMark>,
 }
 
 /// A base: a copy of all data, made while the log went on.
@@ -72,6 +76,8 @@ pub struct BaseEntry {
     pub epoch: u64,
     /// Its files.
     pub parts: u32,
+    /// The key that they are encrypted with, if they are.
+    pub key: Option<KeyMark>,
 }
 
 /// Rings of a run.
@@ -92,14 +98,14 @@ impl Manifest {
     #[must_use]
     pub fn encode(&self) -> String {
         let mut text = format!("{FIRST_LINE}\nid {:032x}\nrun {}\nlast segment {}\n", self.id, self.run, self.last_segment);
-        if let Some(BaseEntry { number, lsn, through, epoch, parts }) = self.base {
-            let _ = writeln!(text, "base {number} LSN {lsn} through {through} epoch {epoch} parts {parts}");
+        if let Some(BaseEntry { number, lsn, through, epoch, parts, key }) = self.base {
+            let _ = writeln!(text, "base {number} LSN {lsn} through {through} epoch {epoch} parts {parts}{}", KeyWords(key));
         }
         if let Some(RingsEntry { run, boot, count, prefix }) = &self.rings {
             let _ = writeln!(text, "rings {run} boot {boot:032x} count {count} {}", prefix.display());
         }
-        for SegmentEntry { number, run, lsn, sum, bytes } in &self.segments {
-            let _ = writeln!(text, "segment {number} run {run} LSN {lsn} sum {sum:08x} bytes {bytes}");
+        for SegmentEntry { number, run, lsn, sum, bytes, key } in &self.segments {
+            let _ = writeln!(text, "segment {number} run {run} LSN {lsn} sum {sum:08x} bytes {bytes}{}", KeyWords(*key));
         }
         if let Some(lsn) = self.end {
             let _ = writeln!(text, "end {lsn}");
@@ -147,21 +153,23 @@ impl Manifest {
             ["run", run] => self.run = run.parse().ok()?,
             ["last", "segment", number] => self.last_segment = number.parse().ok()?,
             ["end", lsn] => self.end = Some(lsn.parse().ok()?),
-            ["base", number, "LSN", lsn, "through", through, "epoch", epoch, "parts", parts] => {
+            ["base", number, "LSN", lsn, "through", through, "epoch", epoch, "parts", parts, key @ ..] => {
                 self.base = Some(BaseEntry {
                     number: number.parse().ok()?,
                     lsn: lsn.parse().ok()?,
                     through: through.parse().ok()?,
                     epoch: epoch.parse().ok()?,
                     parts: parts.parse().ok()?,
+                    key: take_key(key)?,
                 });
             }
-            ["segment", number, "run", run, "LSN", lsn, "sum", sum, "bytes", bytes] => self.segments.push(SegmentEntry {
+            ["segment", number, "run", run, "LSN", lsn, "sum", sum, "bytes", bytes, key @ ..] => self.segments.push(SegmentEntry {
                 number: number.parse().ok()?,
                 run: run.parse().ok()?,
                 lsn: lsn.parse().ok()?,
                 sum: u32::from_str_radix(sum, 16).ok()?,
                 bytes: bytes.parse().ok()?,
+                key: take_key(key)?,
             }),
             _ => match words.as_slice() {
                 ["rings", run, "boot", boot, "count", count, prefix] => {
@@ -176,6 +184,21 @@ impl Manifest {
             },
         }
         Some(())
+    }
+
+    /// Whether all that it names can be read with these keys.
+    ///
+    /// # Errors
+    /// With the first file that cannot.
+    pub fn check_keys(&self, directory: &Path, keys: &LogKeys) -> Result<(), Fault> {
+        let base = self.base.iter().map(|base| (base.key, base_path(directory, base.number, 0)));
+        let segments = self.segments.iter().map(|segment| (segment.key, segment_path(directory, segment.number)));
+        for (mark, path) in base.chain(segments) {
+            if let Some(why) = mark.and_then(|mark| keys.check(&mark).err()) {
+                return Err(Fault::Key { path, why });
+            }
+        }
+        Ok(())
     }
 
     /// Whether it is consistent with itself.
@@ -199,6 +222,24 @@ impl Manifest {
     }
 }
 
+/// The last words of a line, of a file that is encrypted.
+struct KeyWords(Option<KeyMark>);
+
+impl std::fmt::Display for KeyWords {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.0.map_or(Ok(()), |mark| write!(f, " key {mark}"))
+    }
+}
+
+/// Reads them; none when they are not known.
+fn take_key(words: &[&str]) -> Option<Option<KeyMark>> {
+    match words {
+        [] => Some(None),
+        ["key", name, check] => KeyMark::parse(name, check).map(Some),
+        _ => None,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -208,11 +249,11 @@ mod tests {
             id: 0x0102,
             run: 3,
             last_segment: 5,
-            base: Some(BaseEntry { number: 2, lsn: 8192, through: 12288, epoch: 9, parts: 1 }),
+            base: Some(BaseEntry { number: 2, lsn: 8192, through: 12288, epoch: 9, parts: 1, key: None }),
             rings: Some(RingsEntry { run: 2, boot: 0xAB, count: 8, prefix: "/dev/shm/a ring-".into() }),
             segments: vec![
-                SegmentEntry { number: 4, run: 2, lsn: 8192, sum: 0xAABB_CCDD, bytes: 65536 },
-                SegmentEntry { number: 5, run: 3, lsn: 16384, sum: 0x11, bytes: 65536 },
+                SegmentEntry { number: 4, run: 2, lsn: 8192, sum: 0xAABB_CCDD, bytes: 65536, key: None },
+                SegmentEntry { number: 5, run: 3, lsn: 16384, sum: 0x11, bytes: 65536, key: None },
             ],
             end: Some(20480),
         }
@@ -231,6 +272,22 @@ mod tests {
             segment 5 run 3 LSN 16384 sum 00000011 bytes 65536\n\
             end 20480\n";
         assert_eq!(manifest().encode(), format!("{golden}sum {:08x}\n", sum(golden.as_bytes())));
+    }
+
+    /// What an earlier program does not know is the line as a whole.
+    #[test]
+    fn files_that_are_encrypted_are_named_with_their_keys() {
+        let mark = KeyMark::parse("one", "00000000000000ab");
+        let mut encrypted = manifest();
+        encrypted.base = encrypted.base.map(|base| BaseEntry { key: mark, ..base });
+        encrypted.segments[1].key = mark;
+        let text = encrypted.encode();
+        assert!(text.contains("\nbase 2 LSN 8192 through 12288 epoch 9 parts 1 key one 00000000000000ab\n"), "{text}");
+        assert!(text.contains("\nsegment 5 run 3 LSN 16384 sum 00000011 bytes 65536 key one 00000000000000ab\n"), "{text}");
+        assert_eq!(Manifest::decode(Path::new("MANIFEST"), text.as_bytes()).unwrap(), encrypted);
+        let fault = encrypted.check_keys(Path::new("log"), &LogKeys::NONE).unwrap_err().to_string();
+        assert!(fault.contains("base-00000002.0") && fault.contains("'one'"), "{fault}");
+        assert!(manifest().check_keys(Path::new("log"), &LogKeys::NONE).is_ok());
     }
 
     #[test]

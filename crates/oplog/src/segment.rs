@@ -8,8 +8,9 @@ use almandine_io::file::{self, File};
 use almandine_io::storage::Buffer;
 
 use crate::directory::segment_path;
+use crate::encryption::FileCipher;
 use crate::fault::Fault;
-use crate::group::BLOCK_BYTES;
+use crate::group::{BLOCK_BYTES, ENCRYPTION_BYTES, HEAD_BYTES};
 use crate::manifest::SegmentEntry;
 
 /// What is written at once to make one.
@@ -25,14 +26,22 @@ pub(crate) struct Segment {
     direct: bool,
     written: u64,
     synced: u64,
+    /// Where it is encrypted.
+    pub(crate) cipher: Option<FileCipher>,
 }
 
 impl Segment {
     /// Opens one that is named and that nothing was written to.
-    pub(crate) fn open(directory: &Path, entry: SegmentEntry) -> Result<Self, Fault> {
+    pub(crate) fn open(directory: &Path, entry: SegmentEntry, cipher: Option<FileCipher>) -> Result<Self, Fault> {
         let path = segment_path(directory, entry.number);
         let (file, direct) = open_file(&path).map_err(|error| Fault::io("open", &path, error))?;
-        Ok(Self { entry, path, file, direct, written: 0, synced: 0 })
+        debug_assert_eq!(entry.key, cipher.as_ref().map(FileCipher::mark), "the manifest names the key");
+        Ok(Self { entry, path, file, direct, written: 0, synced: 0, cipher })
+    }
+
+    /// Bytes before the body of a part.
+    pub(crate) fn head_bytes(&self) -> usize {
+        HEAD_BYTES + if self.cipher.is_some() { ENCRYPTION_BYTES } else { 0 }
     }
 
     /// Whether it is written past the page cache.

@@ -111,6 +111,13 @@ impl Spares {
         }
     }
 
+    /// Drops those that are ready, because of what they held before.
+    pub(crate) fn discard(&self) {
+        let mut state = self.shared.state();
+        state.ready.drain(..).for_each(|path| _ = files::remove(&path));
+        self.shared.changed.notify_all();
+    }
+
     /// Waits for one and says its bytes, unless it cannot be made.
     pub(crate) fn wait(&self) -> Result<(PathBuf, u64), Fault> {
         let mut state = self.shared.state();

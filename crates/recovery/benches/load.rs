@@ -16,7 +16,7 @@ use almandine_keyspace::{Accessor, Dumping, Keyspace, Options, Put};
 use almandine_oplog::entry::{Attributes, LogEntry, LogValue, Operation};
 use almandine_oplog::group::PartHead;
 use almandine_oplog::read::LogGroup;
-use almandine_oplog::{UnitHead, last_of};
+use almandine_oplog::{LogKeys, UnitHead, last_of};
 use almandine_rdb::file::{ReadOptions, WriteVersion};
 use almandine_recovery::base::{self, BaseDatabases, BaseHead, BaseWriter};
 use almandine_recovery::load::{self, Existing, LoadOptions};
@@ -43,7 +43,7 @@ fn main() {
             let report = |what: &str, load: &mut dyn FnMut(&mut Accessor)| timed(keys, &format!("{what}, lanes: {lanes}"), load);
             report("base", &mut |accessor| {
                 let mut lanes = LogLanes::start(accessor, lanes);
-                base::load(&base[..], HEAD, &mut lanes, &BTreeMap::from([(contents, 0)])).expect("a base");
+                base::load((&base[..], &LogKeys::NONE), HEAD, &mut lanes, &BTreeMap::from([(contents, 0)])).expect("a base");
                 lanes.end().expect("room");
             });
             report("log", &mut |accessor| log(accessor, keys, lanes));
@@ -120,7 +120,8 @@ fn log(accessor: &mut Accessor, keys: u64, lanes: usize) {
         body.extend_from_slice(&[0; 4]);
         body.extend_from_slice(&(units.len() as u32).to_le_bytes());
         body.extend_from_slice(&units);
-        redo.group(&mut lanes, &LogGroup { lsn: from, head: PartHead::default(), body: &body }).expect("a group");
+        redo.group(&mut lanes, &LogGroup { lsn: from, head: PartHead::default(), body: &body, is_opaque: false, units: 1 })
+            .expect("a group");
     }
     lanes.end().expect("room");
 }

@@ -11,7 +11,7 @@ use almandine_keyspace::{Accessor, Dumping, Keyspace, Options, Put};
 use almandine_oplog::entry::{Attributes, LogEntry, LogValue, Operation};
 use almandine_oplog::group::PartHead;
 use almandine_oplog::read::LogGroup;
-use almandine_oplog::{UnitHead, last_of};
+use almandine_oplog::{LogKeys, UnitHead, last_of};
 use almandine_rdb::file::ReadOptions;
 use almandine_recovery::base::{self, BaseDatabases, BaseHead, BaseWriter};
 use almandine_recovery::load::{self, Existing, LoadOptions};
@@ -100,7 +100,7 @@ fn files_and_redo_take_twice_the_steps_for_twice_the_keys() {
         let mut accessor = accessor();
         counted(|| {
             let mut lanes = LogLanes::start(&mut accessor, 1);
-            base::load(&base[..], HEAD, &mut lanes, &BTreeMap::from([(contents, 0)])).unwrap();
+            base::load((&base[..], &LogKeys::NONE), HEAD, &mut lanes, &BTreeMap::from([(contents, 0)])).unwrap();
             lanes.end().unwrap();
         })
         .0
@@ -109,7 +109,8 @@ fn files_and_redo_take_twice_the_steps_for_twice_the_keys() {
         let (body, mut accessor) = (group(keys), accessor());
         let (steps, ()) = counted(|| {
             let (mut redo, mut lanes) = (Redo::new((1..17).collect()), LogLanes::start(&mut accessor, 1));
-            redo.group(&mut lanes, &LogGroup { lsn: 0, head: PartHead::default(), body: &body }).unwrap();
+            redo.group(&mut lanes, &LogGroup { lsn: 0, head: PartHead::default(), body: &body, is_opaque: false, units: 1 })
+                .unwrap();
             lanes.end().unwrap();
         });
         assert_eq!(accessor.keyspace().dbsize(0) + accessor.keyspace().dbsize(1), keys);

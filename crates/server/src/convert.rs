@@ -89,7 +89,9 @@ impl Conversion {
             return Err(invalid(format!("{} is there already: name one that is not", to.display())));
         }
         let table = crate::commands::table(&[]).map_err(invalid)?;
-        let offline = Offline::new(config, table)?;
+        let keys =
+            operation_log::read_keys(&config.snapshot().settings, Path::new("")).map_err(|error| invalid(error.to_string()))?;
+        let offline = Offline::new(config, table, keys)?;
         offline.instance.persistence.begin_loading(bytes_of(&readable)?);
         Ok(Self { readable, to: to.to_owned(), form, search_bytes, offline, writing: SaveProgress::default() })
     }
@@ -116,7 +118,7 @@ impl Conversion {
         let mut converted = Converted { source, ..Converted::default() };
         if self.form == Form::Log {
             converted.notes = self.offline.read(&self.readable, Extent::Whole)?;
-            (converted.keys, converted.bytes) = operation_log::write_new(instance, &self.to)?;
+            (converted.keys, converted.bytes) = operation_log::write_new(instance, &self.to, &self.offline.keys)?;
         } else {
             let to = match self.form {
                 Form::RedisLog => {

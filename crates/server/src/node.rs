@@ -394,7 +394,7 @@ fn follow_changes(instance: &Arc<Instance>, network: &Arc<Network>, limits: Arc<
     instance.install_applier(Box::new(move |settings, changed| {
         apply::apply(settings, &limits, &keyspace, &network, &*host, changed)?;
         if let Some(instance) = node.upgrade() {
-            operation_log::follow(&instance, &log, settings, &host.directory(settings))?;
+            operation_log::follow(&instance, &log, (settings, changed), &host.directory(settings))?;
         }
         startup::warn_without_effect(changed.iter().copied().filter(|parameter| !parameter.effective));
         Ok(())

@@ -9,6 +9,7 @@ use almandine_handler::Table;
 use almandine_instance::{Acl, Instance};
 use almandine_io::{entropy, files};
 use almandine_keyspace::{Keyspace, Options};
+use almandine_oplog::LogKeys;
 use almandine_oplog::directory::read_manifest;
 
 use crate::operation_log::{Extent, read_log};
@@ -18,6 +19,8 @@ use crate::redis_files;
 pub(crate) struct Offline {
     pub(crate) instance: Instance,
     table: &'static Table,
+    /// What can read a log that is encrypted.
+    pub(crate) keys: Arc<LogKeys>,
 }
 
 /// What is read.
@@ -60,13 +63,13 @@ impl Offline {
     ///
     /// # Errors
     /// When there is no memory for it.
-    pub(crate) fn new(config: Config, table: &'static Table) -> io::Result<Self> {
+    pub(crate) fn new(config: Config, table: &'static Table, keys: Arc<LogKeys>) -> io::Result<Self> {
         let databases = config.snapshot().settings.process.databases;
         let store = almandine_store::Options { seed: entropy::seed(), ..almandine_store::Options::default() };
         let keyspace = Keyspace::open(Options { databases, maxmemory: 0, store })?;
         keyspace.settings().hold_expiry(true);
         let instance = Instance::new(config, Arc::clone(&keyspace), 1, Acl::open(table.catalog()), "0".repeat(40));
-        Ok(Self { instance, table })
+        Ok(Self { instance, table, keys })
     }
 
     /// The snapshot that is all there is, as far as names and sizes tell.
@@ -95,7 +98,7 @@ impl Offline {
         let none = |path: &Path| io::Error::other(format!("there is no append-only file of Redis in {}", path.display()));
         let instance = &self.instance;
         match readable {
-            Readable::Log(path) => return read_log(instance, path, extent),
+            Readable::Log(path) => return read_log(instance, (path, &self.keys), extent),
             Readable::RedisLog(path) => {
                 redis_files::load(instance, self.table, &self.source(path)?.ok_or_else(|| none(path))?)?;
             }

@@ -57,6 +57,12 @@ section! {
     "commit-tier": (Kind::Choice(CommitTier::NAMES)) = "directory" [immutable own]
         "With log-object-url and appendfsync always: whether replies leave when the disk has what they acknowledge, or only when \
          the object storage has it, too." => commit_tier: CommitTier;
+    "log-key-file": TEXT = "" [own]
+        "File of the keys that the log of writes and its bases are encrypted with (AES-256-GCM); empty for none. A line for each \
+         key: a name, a space and 64 hexadecimal digits (openssl rand -hex 32). The first one is written with, the others are \
+         read. Only its owner may have rights to it. Setting it to what it is, and BGREWRITEAOF, have it read again. Not with \
+         storage-dir."
+        => log_key_file: String;
     "log-segment-size": (Kind::Memory(4 << 20, 1 << 30)) = "64mb" [own]
         "Bytes of a file of the log of writes; a multiple of 2mb. Files that are begun later have another size that is set. Up to \
          two are ready before they are written, so that a full disk keeps room for what was begun." => log_segment_bytes: u64;

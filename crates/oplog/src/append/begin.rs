@@ -1,5 +1,7 @@
 //! Begins a run: a segment of its own behind the end that recovery has found, then what the rings of the last run have left.
 
+use std::sync::Arc;
+
 use almandine_base::step;
 use almandine_io::files;
 use almandine_io::memory::HUGE_PAGE_BYTES;
@@ -8,10 +10,11 @@ use almandine_io::storage::Buffer;
 use super::group::GroupWriter;
 use super::{Appender, Place, part_bytes_max};
 use crate::directory::{Directory, segment_path};
+use crate::encryption::{FileCipher, FileKind, LogKeys};
 use crate::fault::Fault;
 use crate::group::LogSlice;
 use crate::manifest::{Manifest, SegmentEntry};
-use crate::read::{LogEnd, read_segments};
+use crate::read::{BodyAccess, LogEnd, read_segments};
 use crate::segment::{self, Segment};
 use crate::source::RingId;
 use crate::spare::{Spares, Tell};
@@ -24,12 +27,14 @@ pub struct LogOptions {
     pub segment_bytes: u64,
     /// Whether each group will be synced by itself, for which segments are prepared.
     pub writes_zeroes: bool,
+    /// What segments are encrypted with.
+    pub keys: Arc<LogKeys>,
 }
 
 impl Default for LogOptions {
     fn default() -> Self {
         // 64 MiB but in simulations, where all is small.
-        Self { segment_bytes: 32 * HUGE_PAGE_BYTES as u64, writes_zeroes: false }
+        Self { segment_bytes: 32 * HUGE_PAGE_BYTES as u64, writes_zeroes: false, keys: Arc::default() }
     }
 }
 
@@ -66,7 +71,11 @@ impl Appender {
         // Those behind that place are read again from the old manifest.
         let dropped: Vec<_> = fresh.segments.extract_if(.., |segment| segment.lsn >= end.proven.lsn).collect();
         fresh.last_segment = manifest.last_segment;
-        let segment = new_segment(&directory, &mut fresh, &spares, end.proven)?;
+        if options.keys.current().is_some() {
+            // They may be of a time when nothing was encrypted.
+            spares.discard();
+        }
+        let segment = new_segment(&directory, &mut fresh, (&spares, &options.keys), end.proven)?;
         let mut appender = Self {
             part: Buffer::new(part_bytes_max(options.segment_bytes)),
             end: end.proven,
@@ -80,6 +89,8 @@ impl Appender {
             manifest: fresh,
             segment,
             spares,
+            keys: Arc::clone(&options.keys),
+            next_keys: None,
         };
         appender.carry_over(&manifest, end)?;
         // What completes the base was read, and is at other places now where it was carried over.
@@ -92,7 +103,7 @@ impl Appender {
         appender.is_named = true;
         appender.trim_former(&manifest, end.proven);
         for segment in dropped {
-            appender.spares.recycle(&segment_path(appender.directory.path(), segment.number))?;
+            appender.give_up(&segment)?;
         }
         Ok(appender)
     }
@@ -111,7 +122,10 @@ impl Appender {
         debug_assert!(manifest.base.is_none() && manifest.segments.is_empty(), "nothing is taken over");
         let spares = Spares::start(directory.path(), (options.segment_bytes, options.writes_zeroes), Tell(tell))?;
         let place = Place::default();
-        let segment = new_segment(&directory, &mut manifest, &spares, place)?;
+        if options.keys.current().is_some() {
+            spares.discard();
+        }
+        let segment = new_segment(&directory, &mut manifest, (&spares, &options.keys), place)?;
         Ok(Self {
             part: Buffer::new(part_bytes_max(options.segment_bytes)),
             end: place,
@@ -125,6 +139,8 @@ impl Appender {
             manifest,
             segment,
             spares,
+            keys: Arc::clone(&options.keys),
+            next_keys: None,
         })
     }
 
@@ -147,8 +163,8 @@ impl Appender {
             return Ok(());
         }
         let Some(first) = manifest.segments.iter().rposition(|segment| segment.lsn <= end.proven.lsn) else { return Ok(()) };
-        let path = self.directory.path().to_owned();
-        read_segments(&path, manifest, first, &mut |group| {
+        let (path, keys) = (self.directory.path().to_owned(), Arc::clone(&self.keys));
+        read_segments((&path, BodyAccess::Keys(&keys)), manifest, first, &mut |group| {
             if !(end.proven.lsn..end.place.lsn).contains(&group.lsn) || group.body.is_empty() {
                 return Ok(());
             }
@@ -175,15 +191,22 @@ impl Appender {
 }
 
 /// Makes the file of a new last segment, and an entry for it.
-pub(super) fn new_segment(directory: &Directory, manifest: &mut Manifest, spares: &Spares, place: Place) -> Result<Segment, Fault> {
+pub(super) fn new_segment(
+    directory: &Directory,
+    manifest: &mut Manifest,
+    (spares, keys): (&Spares, &LogKeys),
+    place: Place,
+) -> Result<Segment, Fault> {
     let (spare, bytes) = spares.wait()?;
     let number = manifest.last_segment + 1;
-    let entry = SegmentEntry { number, run: manifest.run, lsn: place.lsn, sum: place.sum, bytes };
+    let cipher = keys.begin(FileKind::Segment).map_err(|error| Fault::io("encrypt", &spare, error))?;
+    let key = cipher.as_ref().map(FileCipher::mark);
+    let entry = SegmentEntry { number, run: manifest.run, lsn: place.lsn, sum: place.sum, bytes, key };
     let path = segment_path(directory.path(), number);
     files::rename(&spare, &path).map_err(|error| Fault::io("rename", &spare, error))?;
     manifest.last_segment = number;
     manifest.segments.push(entry);
-    Segment::open(directory.path(), entry)
+    Segment::open(directory.path(), entry, cipher)
 }
 
 impl Leftover {

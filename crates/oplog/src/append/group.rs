@@ -1,8 +1,10 @@
 //! One group: units are copied into parts and summed there, and a part is written when it is full.
 
+use std::ops::Range;
+
 use super::{Appender, Place};
 use crate::fault::Fault;
-use crate::group::{BLOCK_BYTES, HEAD_BYTES, LogSlice, SLICE_HEAD_BYTES};
+use crate::group::{BLOCK_BYTES, HEAD_BYTES, LogSlice, PartEncryption, PartHead, SLICE_HEAD_BYTES};
 use crate::source::{RingId, UnitSink};
 use crate::sum::{added, chained};
 
@@ -26,6 +28,8 @@ pub struct GroupWriter<'a> {
     epoch: u64,
     /// Parts that were written.
     parts: u32,
+    /// Bytes before the bodies of parts.
+    head_bytes: usize,
     /// Bytes of the part that is being filled.
     filled: usize,
     /// The sum of what is filled, behind the part before.
@@ -43,6 +47,7 @@ impl Appender {
     /// # Errors
     /// Of the system: then it is not known what was written, and nothing more may be appended behind it.
     pub fn append(&mut self, epoch: u64, durable: bool, fill: &mut dyn FnMut(&mut GroupWriter<'_>)) -> Result<Appended, Fault> {
+        self.follow_keys()?;
         let mut group = self.begin_group(epoch);
         fill(&mut group);
         if group.done == Appended::default() {
@@ -59,12 +64,32 @@ impl Appender {
     /// # Errors
     /// As of [`Self::append`].
     pub fn seal(&mut self, durable: bool) -> Result<(), Fault> {
+        self.follow_keys()?;
         self.begin_group(self.epoch).finish(durable).map(|_| ())
     }
 
     fn begin_group(&mut self, epoch: u64) -> GroupWriter<'_> {
         let sum = chained(self.end.sum, &[]);
-        GroupWriter { appender: self, epoch, parts: 0, filled: HEAD_BYTES, sum, units: 0, done: Appended::default(), failure: None }
+        let (head_bytes, done) = (self.segment.head_bytes(), Appended::default());
+        GroupWriter { appender: self, epoch, parts: 0, head_bytes, filled: head_bytes, sum, units: 0, done, failure: None }
+    }
+}
+
+impl Appender {
+    /// Encrypts the part that was filled, where its segment is.
+    fn encrypt(&mut self, head: &mut PartHead, filled: usize) -> Result<(), Fault> {
+        let Some(cipher) = &mut self.segment.cipher else { return Ok(()) };
+        let (mark, salt) = (cipher.mark(), cipher.salt());
+        // The format is authenticated.
+        head.encryption = Some(PartEncryption { mark, salt, ..PartEncryption::default() });
+        let body = &mut self.part[head.head_bytes()..filled];
+        let encrypted = cipher.encrypt(&head.authenticated(), body);
+        let (count, tag) = encrypted.map_err(|error| Fault::io("encrypt a part for", self.directory.path(), error))?;
+        let encryption = PartEncryption { mark, salt, count, tag };
+        self.part[HEAD_BYTES..head.head_bytes()].copy_from_slice(&encryption.encode());
+        head.encryption = Some(encryption);
+        head.sum = chained(head.before, &self.part[HEAD_BYTES..filled]);
+        Ok(())
     }
 }
 
@@ -88,7 +113,7 @@ impl UnitSink for GroupWriter<'_> {
         self.done.units += u64::from(count);
         self.done.payload_bytes += (SLICE_HEAD_BYTES + bytes) as u64;
         self.appender.part[self.filled..begin].copy_from_slice(&head);
-        self.sum = added(self.sum, &self.appender.part[self.filled..begin + bytes]);
+        self.add(self.filled..begin + bytes);
         self.filled = begin + bytes;
     }
 }
@@ -115,12 +140,19 @@ impl GroupWriter<'_> {
             let room = &mut self.appender.part[self.filled..];
             let count = room.len().min(bytes.len());
             room[..count].copy_from_slice(&bytes[..count]);
-            self.sum = added(self.sum, &bytes[..count]);
+            self.add(self.filled..self.filled + count);
             self.filled += count;
             bytes = &bytes[count..];
             if self.filled == self.appender.part.len() && !bytes.is_empty() {
                 self.failure = self.write(false, false).err();
             }
+        }
+    }
+
+    /// Sums what was filled, while it is at hand. What will be encrypted is summed then.
+    fn add(&mut self, filled: Range<usize>) {
+        if self.appender.segment.cipher.is_none() {
+            self.sum = added(self.sum, &self.appender.part[filled]);
         }
     }
 
@@ -149,13 +181,20 @@ impl GroupWriter<'_> {
             self.appender.next_segment(self.appender.end)?;
         }
         let appender = &mut *self.appender;
+        debug_assert_eq!(
+            appender.segment.entry.key,
+            appender.keys.current(),
+            "INV-ENCRYPTION-2: a segment is of the key that is set"
+        );
+        debug_assert_eq!(self.head_bytes, appender.segment.head_bytes(), "keys change between groups");
         let mut head = appender.head();
         head.part = self.parts;
         head.ends_group = ends_group;
-        head.body_bytes = u32::try_from(self.filled - HEAD_BYTES).unwrap_or(u32::MAX);
+        head.body_bytes = u32::try_from(self.filled - self.head_bytes).unwrap_or(u32::MAX);
         head.units = self.units;
         head.epoch = self.epoch;
         head.sum = self.sum;
+        appender.encrypt(&mut head, self.filled)?;
         debug_assert_eq!(
             head.sum,
             chained(head.before, &appender.part[HEAD_BYTES..self.filled]),
@@ -173,7 +212,7 @@ impl GroupWriter<'_> {
         appender.prepare();
         self.parts += 1;
         self.done.bytes += bytes as u64;
-        (self.filled, self.units, self.sum) = (HEAD_BYTES, 0, chained(appender.end.sum, &[]));
+        (self.filled, self.units, self.sum) = (self.head_bytes, 0, chained(appender.end.sum, &[]));
         Ok(())
     }
 }

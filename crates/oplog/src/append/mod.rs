@@ -8,6 +8,7 @@ mod begin;
 mod group;
 
 use std::path::Path;
+use std::sync::Arc;
 
 use almandine_base::step;
 use almandine_io::storage::Buffer;
@@ -17,6 +18,7 @@ use self::begin::new_segment;
 pub use self::begin::{Leftover, LogOptions};
 pub use self::group::{Appended, GroupWriter};
 use crate::directory::{Directory, base_path, segment_path};
+use crate::encryption::LogKeys;
 use crate::fault::Fault;
 use crate::group::{BLOCK_BYTES, PART_BYTES_MAX, PartHead};
 use crate::manifest::{BaseEntry, Manifest, RingsEntry, SegmentEntry};
@@ -54,6 +56,10 @@ pub struct Appender {
     is_named: bool,
     /// It did, and will when a base is named that heals the log.
     awaits_base: bool,
+    /// What the segments are encrypted with that are begun.
+    keys: Arc<LogKeys>,
+    /// Those from the next group on.
+    next_keys: Option<Arc<LogKeys>>,
 }
 
 impl Appender {
@@ -103,6 +109,36 @@ impl Appender {
         }
     }
 
+    /// From the next group on, segments are encrypted with the first of these keys, or plain.
+    pub fn set_keys(&mut self, keys: Arc<LogKeys>) {
+        self.next_keys = Some(keys);
+    }
+
+    /// Between two groups: takes keys that were set. Whether the last segment is encrypted otherwise than the next one.
+    fn take_keys(&mut self) -> bool {
+        debug_assert_eq!(self.end, self.group_end, "between two groups");
+        self.adopt_keys();
+        self.segment.entry.key != self.keys.current()
+    }
+
+    fn adopt_keys(&mut self) {
+        let Some(keys) = self.next_keys.take() else { return };
+        if self.keys.current().is_none() && keys.current().is_some() {
+            // They may hold what was written plain.
+            self.spares.discard();
+        }
+        self.keys = keys;
+    }
+
+    /// Before a group: it lies in a segment that is encrypted as it is to be.
+    fn follow_keys(&mut self) -> Result<(), Fault> {
+        if self.take_keys() {
+            self.sync()?;
+            self.next_segment(self.end)?;
+        }
+        Ok(())
+    }
+
     /// Says whether each group is synced by itself from now on, for which segments are prepared.
     pub fn write_zeroes(&self, written: bool) {
         self.spares.write_zeroes(written);
@@ -139,8 +175,9 @@ impl Appender {
     /// As of [`Self::sync`], or when there is no room for one.
     pub fn rotate(&mut self) -> Result<Place, Fault> {
         debug_assert_eq!(self.end, self.group_end, "between two groups");
+        let is_other = self.take_keys();
         self.sync()?;
-        if self.segment.entry.lsn != self.end.lsn {
+        if is_other || self.segment.entry.lsn != self.end.lsn {
             self.next_segment(self.end)?;
         }
         Ok(self.end)
@@ -153,10 +190,7 @@ impl Appender {
     /// Of the system.
     pub fn heal(&mut self) -> Result<(), Fault> {
         self.is_named |= std::mem::take(&mut self.awaits_base);
-        let place = self.durable;
-        self.next_segment(place)?;
-        (self.end, self.group_end) = (place, place);
-        Ok(())
+        self.heal_at(self.durable)
     }
 
     /// As [`Self::heal`], where what was appended since is in no ring any more: the manifest goes on naming what it names, until
@@ -166,8 +200,17 @@ impl Appender {
     /// Of the system.
     pub fn heal_with_base(&mut self) -> Result<(), Fault> {
         self.awaits_base |= std::mem::take(&mut self.is_named);
-        let place = self.durable;
-        self.next_segment(place)?;
+        self.heal_at(self.durable)
+    }
+
+    fn heal_at(&mut self, place: Place) -> Result<(), Fault> {
+        let former = Arc::clone(&self.keys);
+        self.adopt_keys();
+        if let Err(fault) = self.next_segment(place) {
+            // The former segment may be gone on with.
+            self.next_keys = Some(std::mem::replace(&mut self.keys, former));
+            return Err(fault);
+        }
         (self.end, self.group_end) = (place, place);
         Ok(())
     }
@@ -208,11 +251,21 @@ impl Appender {
     /// Gives files up that the manifest does not name any more. What cannot be removed goes with the next start.
     fn drop_files(&self, segments: &[SegmentEntry], base: Option<BaseEntry>) {
         for segment in segments {
-            let _ = self.spares.recycle(&segment_path(self.directory.path(), segment.number));
+            let _ = self.give_up(segment);
         }
         for (base, part) in base.iter().flat_map(|base| (0..base.parts).map(move |part| (base, part))) {
             let _ = files::remove(base_path(self.directory.path(), base.number, part));
         }
+    }
+
+    /// Gives up the file of a segment: for use as another one, unless others than its key's owners could read what it holds behind
+    /// the end of that.
+    fn give_up(&self, segment: &SegmentEntry) -> Result<(), Fault> {
+        let path = segment_path(self.directory.path(), segment.number);
+        if self.keys.current().is_some() && segment.key.is_none() {
+            return files::remove(&path).map_err(|error| Fault::io("remove", &path, error));
+        }
+        self.spares.recycle(&path)
     }
 
     /// Whether nothing more can be named: it is not known which files the manifest on the disk names.
@@ -256,7 +309,7 @@ impl Appender {
     fn next_segment(&mut self, place: Place) -> Result<(), Fault> {
         let mut manifest = self.manifest.clone();
         manifest.segments.retain(|segment| segment.lsn < place.lsn);
-        let segment = new_segment(&self.directory, &mut manifest, &self.spares, place)?;
+        let segment = new_segment(&self.directory, &mut manifest, (&self.spares, &self.keys), place)?;
         debug_assert!(place.lsn <= self.segment.synced_lsn(), "INV-OPLOG-2: what is before a segment is durable first");
         // The manifest on the disk may name it, also where this fails: no other segment has its number.
         self.manifest.last_segment = manifest.last_segment;
@@ -277,8 +330,7 @@ impl Appender {
             durable_lsn: self.durable.lsn,
             base: self.manifest.base.map_or(0, |base| base.number),
             unix_ms: clock::unix_ms(),
-            replication_offset: self.offsets.0,
-            source_offset: self.offsets.1,
+            offsets: self.offsets,
             before: self.end.sum,
             ..PartHead::default()
         }

@@ -134,8 +134,8 @@ mod tests {
     use super::*;
 
     fn catalog() -> Catalog {
-        let segment = |number, lsn| SegmentEntry { number, run: 2, lsn, sum: 7, bytes: 65536 };
-        let base = BaseEntry { number: 2, lsn: 8192, through: 12288, epoch: 9, parts: 1 };
+        let segment = |number, lsn| SegmentEntry { number, run: 2, lsn, sum: 7, bytes: 65536, key: None };
+        let base = BaseEntry { number: 2, lsn: 8192, through: 12288, epoch: 9, parts: 1, key: None };
         let segments = vec![segment(4, 8192), segment(5, 16384)];
         let manifest = Manifest { id: 0x0102, run: 3, last_segment: 5, base: Some(base), segments, ..Manifest::default() };
         let segment_owners = BTreeMap::from([(4, 0xCD), (5, 0xAB)]);

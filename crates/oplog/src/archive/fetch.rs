@@ -8,6 +8,7 @@ use almandine_io::{file, files};
 
 use super::{ArchiveFault, ArchivedFile, Catalog, Listing, Objects, Pieces, create_once, new_owner, write_owner};
 use crate::directory::{Directory, base_path, drop_all, is_empty, segment_path};
+use crate::encryption::LogKeys;
 use crate::fault::Fault;
 use crate::manifest::Manifest;
 
@@ -40,9 +41,13 @@ fn is_unfinished(directory: &Path) -> Result<bool, Fault> {
 /// None: there is no archive.
 ///
 /// # Errors
-/// Of the store, or of the files; or the archive is damaged.
-pub fn fetch(objects: &dyn Objects, directory: &Directory) -> Result<Option<Fetched>, ArchiveFault> {
+/// Of the store, or of the files; the archive is damaged, or a key is not there.
+pub fn fetch(objects: &dyn Objects, directory: &Directory, keys: &LogKeys) -> Result<Option<Fetched>, ArchiveFault> {
     let owner = new_owner()?;
+    // What cannot be read is left to its owner.
+    if let Some(catalog) = Listing::read(objects)?.catalog(objects)? {
+        catalog.manifest.check_keys(directory.path(), keys)?;
+    }
     let Some((catalog, listing)) = take_over(objects, owner)? else { return Ok(None) };
     make(objects, directory, (&catalog, &listing), Some(owner)).map(Some)
 }

@@ -11,29 +11,39 @@
 //!        |  56  bytes of the body, 4    |  60  units, 4        |  64  epoch, 8        |  72  durable LSN, 8       |
 //!        |  80  base, 8                 |  88  unix time ms, 8 |  96  replication, 8  | 104  source, 8            |
 //!        | 112  sum of the part before, 4 | 116  sum of this part, 4 | 120  zeroes, 4  | 124  sum of the head, 4   |
+//!
+//! format 2, whose body is encrypted (see [`crate::encryption`]):
+//! head   | as above               | 128  mark of the key, 24 | 152  salt of the segment, 16 | 168  count, 8 | 176  tag, 16 |
 //! ```
 //!
 //! All numbers have their least significant byte first. An LSN counts the bytes of all parts since the log began; so it says where
 //! in its segment a part lies. The sum of a part is that of its body behind the sum of the part before, so a part that belongs to
-//! another past is not taken for the next one.
+//! another past is not taken for the next one. Of an encrypted part it is the sum of what lies there: bytes 128 on, and the body.
+//! The tag authenticates the body with bytes 0 to 115 of the head, behind which come twelve zeroes.
 
+mod encrypted;
 mod slices;
 
+pub use self::encrypted::{ENCRYPTION_BYTES, PartEncryption};
 pub(crate) use self::slices::SLICE_HEAD_BYTES;
 pub use self::slices::{LogSlice, Slices};
 use crate::sum::sum;
 
 /// What parts are padded to, and begin at.
 pub const BLOCK_BYTES: usize = 4096;
-/// Bytes of a head.
+/// Bytes of a head, without what a part that is encrypted has behind it.
 pub const HEAD_BYTES: usize = 128;
 /// The longest part, head and padding included.
 pub const PART_BYTES_MAX: usize = 1 << 20;
-/// The format that this writes.
+/// The format of plain parts.
 const FORMAT: u16 = 1;
+/// That of encrypted ones.
+const ENCRYPTED: u16 = 2;
 const MAGIC: [u8; 8] = *b"ALMDNLOG";
 const ENDS_GROUP: u16 = 1;
 const IS_SEAL: u16 = 2;
+/// Where a head has its own sum, behind that of the part before.
+const SUMS_AT: usize = 116;
 
 /// What stands in front of a part.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -62,14 +72,14 @@ pub struct PartHead {
     pub base: u64,
     /// When it was written: milliseconds since 1970.
     pub unix_ms: i64,
-    /// Where the stream to replicas was.
-    pub replication_offset: u64,
-    /// Where the stream from a source was.
-    pub source_offset: u64,
+    /// Where the stream to replicas was, and that from a source.
+    pub offsets: (u64, u64),
     /// The sum of the part before.
     pub before: u32,
     /// Its own sum.
     pub sum: u32,
+    /// How its body is encrypted, if it is.
+    pub encryption: Option<PartEncryption>,
 }
 
 /// Why bytes are no head.
@@ -85,7 +95,21 @@ impl PartHead {
     /// Bytes from its beginning to that of the next part.
     #[must_use]
     pub fn part_bytes(&self) -> usize {
-        (HEAD_BYTES + self.body_bytes as usize).next_multiple_of(BLOCK_BYTES)
+        (self.head_bytes() + self.body_bytes as usize).next_multiple_of(BLOCK_BYTES)
+    }
+
+    /// Bytes before the body.
+    #[must_use]
+    pub fn head_bytes(&self) -> usize {
+        HEAD_BYTES + if self.encryption.is_some() { ENCRYPTION_BYTES } else { 0 }
+    }
+
+    /// What is authenticated with the body: all but the sums of what is there encrypted.
+    #[must_use]
+    pub fn authenticated(&self) -> [u8; HEAD_BYTES] {
+        let mut bytes = self.encode();
+        bytes[SUMS_AT..].fill(0);
+        bytes
     }
 
     /// Where the next part begins.
@@ -94,7 +118,7 @@ impl PartHead {
         self.lsn + self.part_bytes() as u64
     }
 
-    /// As it lies in a segment.
+    /// As it lies in a segment, but for how it is encrypted.
     #[must_use]
     pub fn encode(&self) -> [u8; HEAD_BYTES] {
         let mut bytes = [0; HEAD_BYTES];
@@ -104,7 +128,7 @@ impl PartHead {
             at += field.len();
         };
         put(&MAGIC);
-        put(&FORMAT.to_le_bytes());
+        put(&(if self.encryption.is_some() { ENCRYPTED } else { FORMAT }).to_le_bytes());
         put(&self.flags().to_le_bytes());
         put(&self.part.to_le_bytes());
         put(&self.log.to_le_bytes());
@@ -117,8 +141,8 @@ impl PartHead {
         put(&self.durable_lsn.to_le_bytes());
         put(&self.base.to_le_bytes());
         put(&self.unix_ms.to_le_bytes());
-        put(&self.replication_offset.to_le_bytes());
-        put(&self.source_offset.to_le_bytes());
+        put(&self.offsets.0.to_le_bytes());
+        put(&self.offsets.1.to_le_bytes());
         put(&self.before.to_le_bytes());
         put(&self.sum.to_le_bytes());
         let head = sum(&bytes[..HEAD_BYTES - 4]);
@@ -135,6 +159,7 @@ impl PartHead {
     /// # Errors
     /// When there is none that this program understands.
     pub fn decode(bytes: &[u8]) -> Result<Self, NoHead> {
+        let behind = bytes.get(HEAD_BYTES..).unwrap_or_default();
         let bytes: &[u8; HEAD_BYTES] = bytes.first_chunk().ok_or(NoHead::Damaged)?;
         let mut fields = Fields(bytes);
         let is_whole = bytes.ends_with(&sum(&bytes[..HEAD_BYTES - 4]).to_le_bytes());
@@ -142,9 +167,11 @@ impl PartHead {
             return Err(NoHead::Damaged);
         }
         let (format, flags) = (u16::from_le_bytes(fields.take()), u16::from_le_bytes(fields.take()));
-        if format != FORMAT {
-            return Err(NoHead::Unknown(format));
-        }
+        let encryption = match format {
+            FORMAT => None,
+            ENCRYPTED => Some(behind.first_chunk().map(PartEncryption::decode).ok_or(NoHead::Damaged)?),
+            _ => return Err(NoHead::Unknown(format)),
+        };
         let head = Self {
             part: u32::from_le_bytes(fields.take()),
             ends_group: flags & ENDS_GROUP != 0,
@@ -158,10 +185,10 @@ impl PartHead {
             durable_lsn: u64::from_le_bytes(fields.take()),
             base: u64::from_le_bytes(fields.take()),
             unix_ms: i64::from_le_bytes(fields.take()),
-            replication_offset: u64::from_le_bytes(fields.take()),
-            source_offset: u64::from_le_bytes(fields.take()),
+            offsets: (u64::from_le_bytes(fields.take()), u64::from_le_bytes(fields.take())),
             before: u32::from_le_bytes(fields.take()),
             sum: u32::from_le_bytes(fields.take()),
+            encryption,
         };
         // A flag that is not known changes what the part means.
         if head.flags() != flags || head.part_bytes() > PART_BYTES_MAX {
@@ -185,6 +212,7 @@ impl Fields<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::encryption::KeyMark;
 
     fn head() -> PartHead {
         PartHead {
@@ -200,10 +228,10 @@ mod tests {
             durable_lsn: 0x1000,
             base: 2,
             unix_ms: 1_700_000_000_123,
-            replication_offset: 11,
-            source_offset: 12,
+            offsets: (11, 12),
             before: 0xAABB_CCDD,
             sum: 0x1122_3344,
+            encryption: None,
         }
     }
 
@@ -235,9 +263,31 @@ mod tests {
         assert_eq!(PartHead::decode(&head().encode()[..HEAD_BYTES - 1]), Err(NoHead::Damaged));
     }
 
+    /// Its head is that of a plain part but for the format, so that an earlier program knows it as one that it does not know.
+    #[test]
+    fn the_head_of_an_encrypted_part_is_pinned() {
+        let mark = KeyMark::parse("one", "0123456789abcdef").unwrap();
+        let encryption = PartEncryption { mark, salt: [5; 16], count: 0x0807, tag: [6; 16] };
+        let encrypted = PartHead { encryption: Some(encryption), ..head() };
+        let (mut plain, bytes) = (head().encode(), encrypted.encode());
+        plain[8] = 2;
+        assert_eq!(bytes[..124], plain[..124]);
+        assert_eq!(bytes[124..], sum(&bytes[..124]).to_le_bytes());
+        assert_eq!(encrypted.authenticated()[..116], plain[..116]);
+        assert_eq!(encrypted.authenticated()[116..], [0; 12]);
+        let golden = "6f6e6500000000000000000000000000 0123456789abcdef 05050505050505050505050505050505 0708000000000000 \
+            06060606060606060606060606060606";
+        let hex: String = encryption.encode().iter().map(|byte| format!("{byte:02x}")).collect();
+        assert_eq!(hex, golden.replace(' ', ""));
+        assert_eq!((encrypted.head_bytes(), encrypted.part_bytes()), (192, 8192));
+        let whole = [&bytes[..], &encryption.encode()].concat();
+        assert_eq!(PartHead::decode(&whole), Ok(encrypted));
+        assert_eq!(PartHead::decode(&whole[..191]), Err(NoHead::Damaged));
+    }
+
     #[test]
     fn what_a_later_program_writes_is_not_guessed() {
-        for (at, value) in [(8, 2), (10, 4), (59, 1)] {
+        for (at, value) in [(8, 3), (10, 4), (59, 1)] {
             let mut bytes = head().encode();
             bytes[at] = value;
             let fresh = sum(&bytes[..124]).to_le_bytes();

@@ -7,6 +7,7 @@
 //! What lies behind the beginning of the next segment is not read, neither as part nor as proof: a process that was thought dead
 //! may have written it.
 
+mod bodies;
 mod parts;
 mod proof;
 
@@ -15,9 +16,12 @@ use std::path::Path;
 
 use almandine_base::step;
 
+use self::bodies::Bodies;
+pub use self::bodies::BodyAccess;
 use self::parts::{Parts, Read};
 use crate::append::Place;
 use crate::directory::segment_path;
+use crate::encryption::LogKeys;
 use crate::fault::Fault;
 use crate::group::{BLOCK_BYTES, PartHead, Slices};
 use crate::manifest::{Manifest, SegmentEntry};
@@ -30,15 +34,19 @@ pub struct LogGroup<'b> {
     pub lsn: u64,
     /// The head of its last part.
     pub head: PartHead,
-    /// What its parts hold together.
+    /// What its parts hold together; encrypted, where only sums are read.
     pub body: &'b [u8],
+    /// Whether it is.
+    pub is_opaque: bool,
+    /// Units, as its heads say.
+    pub units: u64,
 }
 
 impl<'b> LogGroup<'b> {
-    /// The units, by the rings that they come from.
+    /// The units, by the rings that they come from; none where they cannot be read.
     #[must_use]
     pub fn slices(&self) -> Slices<'b> {
-        Slices::new(self.body)
+        Slices::new(if self.is_opaque { &[] } else { self.body })
     }
 }
 
@@ -61,23 +69,36 @@ pub struct LogEnd {
     pub torn: Option<(u64, u64)>,
 }
 
-/// Reads the groups of a log from the segment on that begins at `from`.
+/// Reads the groups of a log that is not encrypted from the segment on that begins at `from`.
 ///
 /// # Errors
-/// When something is missing or damaged, and what `each` returns.
+/// When something is missing, damaged or encrypted, and what `each` returns.
 pub fn read(
     directory: &Path,
     manifest: &Manifest,
     from: u64,
     each: &mut dyn FnMut(&LogGroup<'_>) -> Result<(), Fault>,
 ) -> Result<LogEnd, Fault> {
-    let first = manifest.segments.iter().position(|segment| segment.lsn >= from).unwrap_or(manifest.segments.len());
-    read_segments(directory, manifest, first, each)
+    read_with((directory, BodyAccess::Keys(&LogKeys::NONE)), manifest, from, each)
 }
 
-/// As [`read`], from the segment of this place on. Of a group that has begun before it nothing is given.
+/// Reads the groups of a log from the segment on that begins at `from`.
+///
+/// # Errors
+/// When something is missing or damaged, or a key is not there, and what `each` returns.
+pub fn read_with(
+    (directory, access): (&Path, BodyAccess<'_>),
+    manifest: &Manifest,
+    from: u64,
+    each: &mut dyn FnMut(&LogGroup<'_>) -> Result<(), Fault>,
+) -> Result<LogEnd, Fault> {
+    let first = manifest.segments.iter().position(|segment| segment.lsn >= from).unwrap_or(manifest.segments.len());
+    read_segments((directory, access), manifest, first, each)
+}
+
+/// As [`read_with`], from the segment of this place on. Of a group that has begun before it nothing is given.
 pub(crate) fn read_segments(
-    directory: &Path,
+    (directory, access): (&Path, BodyAccess<'_>),
     manifest: &Manifest,
     first: usize,
     each: &mut dyn FnMut(&LogGroup<'_>) -> Result<(), Fault>,
@@ -96,7 +117,7 @@ pub(crate) fn read_segments(
         is_partial: false,
         units: 0,
         run: 0,
-        body: Vec::new(),
+        bodies: Bodies::new(access),
     };
     for (at, segment) in segments.iter().enumerate() {
         if !reader.segment(directory, segment, segments.get(at + 1), each)? {
@@ -115,6 +136,7 @@ pub(crate) fn read_segments(
 
 struct Reader<'m> {
     manifest: &'m Manifest,
+    bodies: Bodies<'m>,
     end: LogEnd,
     /// Where the next part begins.
     at: Place,
@@ -128,7 +150,6 @@ struct Reader<'m> {
     is_partial: bool,
     units: u64,
     run: u64,
-    body: Vec<u8>,
 }
 
 impl Reader<'_> {
@@ -216,13 +237,14 @@ impl Reader<'_> {
         self.part = Some(head.part + 1);
         self.prove(head.durable_lsn);
         self.units += u64::from(head.units);
-        self.body.extend_from_slice(body);
+        self.bodies.add((path, offset), head, body)?;
         if !head.ends_group {
             return Ok(());
         }
-        let group = LogGroup { lsn: self.begin, head: *head, body: &self.body };
+        let (body, is_opaque) = self.bodies.group();
+        let group = LogGroup { lsn: self.begin, head: *head, body, is_opaque, units: self.units };
         if !self.is_partial
-            && let Err(why) = note(&mut self.end, &group, self.units)
+            && let Err(why) = note(&mut self.end, &group)
         {
             return Err(Fault::damaged(path, offset, why));
         }
@@ -232,15 +254,15 @@ impl Reader<'_> {
         (self.end.place, self.end.epoch) = (self.at, self.end.epoch.max(head.epoch));
         self.unproven.push_back(self.at);
         (self.begin, self.part, self.units, self.is_partial) = (self.at.lsn, Some(0), 0, false);
-        self.body.clear();
+        self.bodies.clear();
         debug_assert!(self.end.place.lsn.is_multiple_of(BLOCK_BYTES as u64), "parts are whole blocks");
         Ok(())
     }
 }
 
 /// Notes the numbers of a group's units. Its sums are right, so what is wrong here was written so.
-fn note(end: &mut LogEnd, group: &LogGroup<'_>, promised: u64) -> Result<(), &'static str> {
-    let mut units = 0;
+fn note(end: &mut LogEnd, group: &LogGroup<'_>) -> Result<(), &'static str> {
+    let mut units = if group.is_opaque { group.units } else { 0 };
     for slice in group.slices() {
         let slice = slice.map_err(|_| "a slice of its group is cut short")?;
         let last = end.last.entry((slice.run, slice.ring)).or_insert(0);
@@ -253,7 +275,7 @@ fn note(end: &mut LogEnd, group: &LogGroup<'_>, promised: u64) -> Result<(), &'s
             units += 1;
         }
     }
-    if units != promised {
+    if units != group.units {
         return Err("its group has another number of units than its heads say");
     }
     end.units += units;

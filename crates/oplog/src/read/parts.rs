@@ -9,7 +9,7 @@ use almandine_io::files;
 
 use super::proof::Proof;
 use crate::fault::Fault;
-use crate::group::{BLOCK_BYTES, HEAD_BYTES, NoHead, PART_BYTES_MAX, PartHead};
+use crate::group::{BLOCK_BYTES, ENCRYPTION_BYTES, HEAD_BYTES, NoHead, PART_BYTES_MAX, PartHead};
 use crate::manifest::SegmentEntry;
 use crate::sum::chained;
 
@@ -17,6 +17,7 @@ const WINDOW_BYTES: usize = 2 * PART_BYTES_MAX;
 
 /// What is found where a part should begin.
 pub(super) enum Read<'w> {
+    /// With its body as it lies there.
     Part(PartHead, &'w [u8]),
     /// None, and why.
     Bad(&'static str),
@@ -72,7 +73,7 @@ impl<'m> Parts<'m> {
     /// The head of this log, segment and place.
     fn head(&mut self, offset: u64) -> Result<Result<PartHead, &'static str>, Fault> {
         let (log, segment) = (self.log, *self.segment);
-        let head = match PartHead::decode(self.bytes_at(offset, HEAD_BYTES)?) {
+        let head = match PartHead::decode(self.bytes_at(offset, HEAD_BYTES + ENCRYPTION_BYTES)?) {
             Ok(head) => head,
             Err(NoHead::Damaged) => return Ok(Err("there is no head of a part")),
             Err(NoHead::Unknown(format)) => {
@@ -95,10 +96,13 @@ impl<'m> Parts<'m> {
         if offset + head.part_bytes() as u64 > limit {
             return Ok(Read::Bad("a part ends behind its segment"));
         }
-        let part = self.bytes_at(offset, HEAD_BYTES + head.body_bytes as usize)?;
-        let body = part.get(HEAD_BYTES..).unwrap_or_default();
-        let is_whole = body.len() == head.body_bytes as usize && chained(head.before, body) == head.sum;
-        Ok(if is_whole { Read::Part(head, body) } else { Read::Bad("the checksum of a part is not that of its bytes") })
+        let bytes = head.head_bytes() + head.body_bytes as usize;
+        let part = self.bytes_at(offset, bytes)?;
+        let is_whole = part.len() == bytes && chained(head.before, &part[HEAD_BYTES..]) == head.sum;
+        Ok(match is_whole {
+            true => Read::Part(head, &part[head.head_bytes()..]),
+            false => Read::Bad("the checksum of a part is not that of its bytes"),
+        })
     }
 
     /// What lies at and behind a part that is not whole.

@@ -27,6 +27,7 @@ use self::orders::{Order, Orders};
 pub use self::progress::{LogFigures, LogProgress, LogState, SyncMode};
 use self::work::Work;
 use crate::append::{Appender, Place};
+use crate::encryption::LogKeys;
 use crate::fault::Fault;
 use crate::manifest::BaseEntry;
 use crate::source::UnitSource;
@@ -128,6 +129,12 @@ impl LogWriter {
     /// The size of the segments that are begun from now on.
     pub fn set_segment_bytes(&self, bytes: u64) {
         self.orders.push(Order::Resize(bytes));
+        self.progress.wake();
+    }
+
+    /// What is written from the next group on is encrypted with the first of these keys, or plain.
+    pub fn set_keys(&self, keys: Arc<LogKeys>) {
+        self.orders.push(Order::Rekey(keys));
         self.progress.wake();
     }
 

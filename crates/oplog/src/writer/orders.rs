@@ -1,11 +1,12 @@
 //! What other threads ask of the writer.
 
 use std::collections::VecDeque;
-use std::sync::PoisonError;
+use std::sync::{Arc, PoisonError};
 
 use almandine_io::sync::{Mutex, Sender};
 
 use super::Cut;
+use crate::encryption::LogKeys;
 use crate::fault::Fault;
 use crate::manifest::BaseEntry;
 
@@ -17,6 +18,7 @@ pub(super) enum Order {
     NameBase(BaseEntry, Reply),
     Resume(Reply),
     Resize(u64),
+    Rekey(Arc<LogKeys>),
     End(Reply),
     Stop,
 }

@@ -348,6 +348,7 @@ impl Work {
                 answer(reply, recovered.and_then(|()| self.here()));
             }
             Order::Resize(bytes) => self.log.iter_mut().for_each(|log| log.set_segment_bytes(bytes)),
+            Order::Rekey(keys) => self.log.iter_mut().for_each(|log| log.set_keys(Arc::clone(&keys))),
             Order::End(reply) => {
                 let cut = if self.progress.state() == LogState::Broken { Err(Fault::Stopped) } else { self.cut() };
                 let ended = cut.and_then(|cut| {

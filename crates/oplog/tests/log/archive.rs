@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::sync::{Arc, Mutex};
 
+use almandine_oplog::LogKeys;
 use almandine_oplog::append::Appender;
 use almandine_oplog::archive::{ArchiveFault, Fetched, Objects, Shipper, copy, fetch, is_to_be_fetched};
 use almandine_oplog::directory::{Directory, base_path, read_manifest};
@@ -14,7 +15,7 @@ use super::{Folder, Unit, append};
 
 /// A store in memory that fails now and then, before or behind what it is asked for.
 #[derive(Clone, Default)]
-struct Store(Arc<Mutex<Contents>>);
+pub(super) struct Store(Arc<Mutex<Contents>>);
 
 #[derive(Default)]
 struct Contents {
@@ -54,7 +55,7 @@ impl Store {
         self.0.lock().unwrap().fail_one_in = count;
     }
 
-    fn names(&self) -> Vec<String> {
+    pub(super) fn names(&self) -> Vec<String> {
         self.0.lock().unwrap().objects.keys().cloned().collect()
     }
 }
@@ -166,7 +167,7 @@ impl Writer {
         std::fs::write(base_path(&self.folder.0, number, 0), text).unwrap();
         self.append(&[30], true);
         let through = self.log().ends().1.lsn;
-        self.log().name_base(BaseEntry { number, lsn, through, epoch, parts: 1 }).unwrap();
+        self.log().name_base(BaseEntry { number, lsn, through, epoch, parts: 1, key: None }).unwrap();
     }
 
     /// A group is lost with its disk, and a base heals the log that has what was in it.
@@ -213,7 +214,7 @@ fn before(folder: &Folder, base: u64) -> usize {
 
 /// A server that starts from the archive; none where there is none.
 fn take_over(store: &Store, name: &str) -> Result<Option<Writer>, ArchiveFault> {
-    start_from(store, name, fetch)
+    start_from(store, name, |objects, directory| fetch(objects, directory, &LogKeys::NONE))
 }
 
 type Fetch = fn(&dyn Objects, &Directory) -> Result<Option<Fetched>, ArchiveFault>;

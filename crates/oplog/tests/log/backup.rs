@@ -11,7 +11,7 @@ use super::{Folder, Unit, append};
 fn name_base(log: &mut Appender, number: u64) -> u64 {
     let Place { lsn, .. } = log.rotate().unwrap();
     std::fs::write(base_path(log.directory(), number, 0), format!("base {number}")).unwrap();
-    log.name_base(BaseEntry { number, lsn, through: lsn, epoch: number, parts: 1 }).unwrap();
+    log.name_base(BaseEntry { number, lsn, through: lsn, epoch: number, parts: 1, key: None }).unwrap();
     lsn
 }
 

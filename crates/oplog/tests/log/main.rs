@@ -4,14 +4,16 @@
 mod archive;
 mod backup;
 mod damage;
+mod encryption;
 mod recover;
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use almandine_oplog::append::{Appender, Leftover, LogOptions};
 use almandine_oplog::directory::{Directory, read_manifest, segment_path};
-use almandine_oplog::read::{LogEnd, read};
-use almandine_oplog::{Fault, RingId, UnitHead};
+use almandine_oplog::read::{BodyAccess, LogEnd, read_with};
+use almandine_oplog::{Fault, LogKeys, RingId, UnitHead};
 
 const SEGMENT_BYTES: u64 = 64 << 10;
 
@@ -41,11 +43,16 @@ impl Folder {
     }
 
     fn begin_with(&self, left: &[Leftover]) -> Appender {
+        self.begin_keyed(left, &Arc::default())
+    }
+
+    /// The same, encrypted.
+    fn begin_keyed(&self, left: &[Leftover], keys: &Arc<LogKeys>) -> Appender {
         let directory = Directory::take(&self.0).unwrap();
         let manifest = directory.manifest().unwrap();
         let from = manifest.base.map_or(0, |base| base.lsn);
-        let end = read(&self.0, &manifest, from, &mut |_| Ok(())).unwrap();
-        let options = LogOptions { segment_bytes: SEGMENT_BYTES, ..LogOptions::default() };
+        let end = read_with((&self.0, BodyAccess::Keys(keys)), &manifest, from, &mut |_| Ok(())).unwrap();
+        let options = LogOptions { segment_bytes: SEGMENT_BYTES, keys: Arc::clone(keys), ..LogOptions::default() };
         Appender::begin(directory, manifest, &end, &options, left, Box::new(|| {})).unwrap()
     }
 
@@ -69,9 +76,13 @@ impl Drop for Folder {
 type Unit = (u64, RingId, Vec<u8>);
 
 fn read_units(path: &Path) -> Result<(Vec<Unit>, LogEnd), Fault> {
+    read_units_with(path, BodyAccess::Keys(&LogKeys::NONE))
+}
+
+fn read_units_with(path: &Path, access: BodyAccess<'_>) -> Result<(Vec<Unit>, LogEnd), Fault> {
     let mut units = Vec::new();
     let manifest = read_manifest(path)?.unwrap();
-    let end = read(path, &manifest, 0, &mut |group| {
+    let end = read_with((path, access), &manifest, 0, &mut |group| {
         for slice in group.slices() {
             let slice = slice.unwrap();
             let mut rest = slice.units;

@@ -124,7 +124,7 @@ fn a_base_drops_what_is_before_it() {
     let Place { lsn, .. } = log.rotate().unwrap();
     let kept = append(&mut log, 3, &[5], true);
     assert!(log.bytes() > 100_000);
-    log.name_base(BaseEntry { number: 1, lsn, through: log.ends().1.lsn, epoch: 2, parts: 0 }).unwrap();
+    log.name_base(BaseEntry { number: 1, lsn, through: log.ends().1.lsn, epoch: 2, parts: 0, key: None }).unwrap();
     assert_eq!((log.bytes(), log.manifest().segments.len()), (4096, 1));
     assert!(folder.read().unwrap().0 == kept);
     drop(log);

@@ -103,7 +103,7 @@ fn with_bases(life: &Life) -> Result<(), Fault> {
         for _ in 0..3 {
             life.append(&mut log, &[20_000, 100], true)?;
         }
-        let base = BaseEntry { number, lsn: before.lsn, through: log.ends().1.lsn, epoch: 0, parts: 0 };
+        let base = BaseEntry { number, lsn: before.lsn, through: log.ends().1.lsn, epoch: 0, parts: 0, key: None };
         life.forget(|| log.name_base(base))?;
     }
     log.end()

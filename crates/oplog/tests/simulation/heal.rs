@@ -62,7 +62,7 @@ fn break_and_heal(rings: &Rings, based: &Based, disk: &Disk) {
     let end = writer.sync().unwrap_or_else(|fault| panic!("{fault}"));
     assert_eq!(writer.progress().state(), LogState::Broken, "until the base is named");
     based.lock().unwrap().extend(all);
-    let base = BaseEntry { number: 1, lsn: begun.place.lsn, through: end.place.lsn, epoch: end.epoch, parts: 0 };
+    let base = BaseEntry { number: 1, lsn: begun.place.lsn, through: end.place.lsn, epoch: end.epoch, parts: 0, key: None };
     writer.name_base(base).unwrap_or_else(|fault| panic!("{fault}"));
     assert_eq!(writer.progress().state(), LogState::Serving);
     let mut state = rings.state();

@@ -11,8 +11,10 @@ use almandine_io::sim::turn::{self, Schedule};
 use almandine_io::sim::world::{CrashKind, NodeId, World};
 use almandine_oplog::append::{Appender, Leftover, LogOptions};
 use almandine_oplog::directory::{Directory, read_manifest};
-use almandine_oplog::read::{LogEnd, read};
+use almandine_oplog::read::{BodyAccess, LogEnd, read_with};
 use almandine_oplog::{Fault, RingId, UnitHead};
+
+use crate::keys::{Encrypted, all_keys, keys_of};
 
 pub(crate) const PATH: &str = "/var/lib/almandine/log";
 pub(crate) const SEGMENT_BYTES: u64 = 64 << 10;
@@ -42,6 +44,8 @@ struct State {
     places: BTreeMap<u64, usize>,
     /// A base may have come in place of this number of units.
     may_forget: usize,
+    /// What was encrypted in any file.
+    encrypted: Encrypted,
 }
 
 impl Life {
@@ -67,6 +71,7 @@ impl Life {
         let (found, end) = look()?;
         let left = {
             let mut state = self.state();
+            state.encrypted.look(Path::new(PATH));
             state.forget(found.first());
             assert!(state.done.starts_with(&found), "what was never done is found, or something is missing between");
             assert!(found.len() >= state.written.max(state.durable), "{} of {} units are lost", found.len(), state.written);
@@ -79,7 +84,7 @@ impl Life {
             }
             leftovers(&state.rings)
         };
-        let options = LogOptions { segment_bytes: SEGMENT_BYTES, ..LogOptions::default() };
+        let options = LogOptions { segment_bytes: SEGMENT_BYTES, keys: keys_of(manifest.run), ..LogOptions::default() };
         let log = Appender::begin(directory, manifest, &end, &options, &left, Box::new(|| {}))?;
         let (found, end) = look()?;
         let mut state = self.state();
@@ -190,7 +195,8 @@ pub(crate) fn look() -> Result<(Vec<Unit>, LogEnd), Fault> {
     let Some(manifest) = read_manifest(Path::new(PATH))? else { return Ok(Default::default()) };
     let mut units = Vec::new();
     let from = manifest.base.map_or(0, |base| base.lsn);
-    let end = read(Path::new(PATH), &manifest, from, &mut |group| {
+    let keys = all_keys();
+    let end = read_with((Path::new(PATH), BodyAccess::Keys(&keys)), &manifest, from, &mut |group| {
         let first = units.len();
         for slice in group.slices() {
             let slice = slice.unwrap();

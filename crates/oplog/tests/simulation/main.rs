@@ -7,6 +7,7 @@ mod crashes;
 mod faults;
 mod foreign;
 mod heal;
+mod keys;
 mod life;
 mod rings;
 mod writer;

@@ -7,6 +7,7 @@ use std::time::Duration;
 use almandine_base::step;
 use almandine_io::{files, thread};
 use almandine_keyspace::{Accessor, DeviceAccess, DeviceBase, Dumping, PageRow};
+use almandine_oplog::encryption::{FileKind, LogKeys};
 
 use super::device::{DeviceDatabase, DeviceHead, DeviceWriter};
 use super::format::BaseHead;
@@ -29,6 +30,8 @@ pub struct Dump<'d> {
     pub libraries: &'d dyn Fn() -> (u64, Vec<Vec<u8>>),
     /// Where what lies on the device is named.
     pub device: Option<DeviceDump<'d>>,
+    /// What it is encrypted with, but for that.
+    pub keys: &'d LogKeys,
 }
 
 /// What is named of a device.
@@ -90,7 +93,7 @@ fn keys<W: Write>(
 ) -> Result<(u64, Vec<DeviceDatabase>), SaveError> {
     let head = dump.head;
     write_durably(&temporary(path), path, |out| {
-        let mut file = BaseWriter::new(out, head)?;
+        let mut file = BaseWriter::with_cipher(out, head, dump.keys.begin(FileKind::Base)?)?;
         let below = dump.device.map_or(0, |device| device.base.below);
         let mut walk = Dumping::part_above(head.part.into(), head.parts.into(), below);
         let (mut attempts, mut failed, mut named) = (0, None, 0);

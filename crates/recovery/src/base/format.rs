@@ -3,11 +3,16 @@
 use std::fmt;
 use std::io;
 
+use almandine_oplog::encryption::{FileCipher, KeyMark, MARK_BYTES, NoKey, SALT_BYTES};
 use crc32c::{crc32c, crc32c_append};
 
 pub(super) const MAGIC: [u8; 8] = *b"ALMDBASE";
 /// The format that is written. Bases of format 1 have no libraries, and the databases without a number.
 pub(super) const FORMAT: u16 = 2;
+/// The same, with entries that are encrypted.
+pub(super) const ENCRYPTED_FORMAT: u16 = 3;
+/// Of the mark of a key, a salt and their sum, behind the head of an encrypted file.
+pub(super) const ENCRYPTION_BYTES: usize = MARK_BYTES + SALT_BYTES + 4;
 pub(super) const HEAD_BYTES: usize = 64;
 /// Of a block, its sum included.
 pub(super) const BLOCK_HEAD_BYTES: usize = 28;
@@ -45,10 +50,10 @@ pub struct BaseHead {
 }
 
 impl BaseHead {
-    pub(super) fn to_bytes(self) -> [u8; HEAD_BYTES] {
+    pub(super) fn to_bytes(self, format: u16) -> [u8; HEAD_BYTES] {
         let mut bytes = Vec::with_capacity(HEAD_BYTES);
         bytes.extend_from_slice(&MAGIC);
-        for number in [FORMAT, self.part, self.parts, 0] {
+        for number in [format, self.part, self.parts, 0] {
             bytes.extend_from_slice(&number.to_le_bytes());
         }
         bytes.extend_from_slice(&self.log.to_le_bytes());
@@ -74,7 +79,7 @@ impl BaseHead {
             return Err(BaseFault::Damaged);
         }
         let format = u16_at(8);
-        if !(1..=FORMAT).contains(&format) {
+        if !(1..=ENCRYPTED_FORMAT).contains(&format) {
             return Err(BaseFault::Format(format));
         }
         let log = bytes[16..].first_chunk().map_or(0, |chunk| u128::from_le_bytes(*chunk));
@@ -86,6 +91,36 @@ impl BaseHead {
 /// The sum of a head, which the first block's follows.
 pub(super) fn sum_of_head(head: &[u8; HEAD_BYTES]) -> u32 {
     head.last_chunk().map_or(0, |sum| u32::from_le_bytes(*sum))
+}
+
+/// What is behind the head of an encrypted file, which has this sum.
+pub(super) fn encryption_bytes(sum_of_head: u32, cipher: &FileCipher) -> [u8; ENCRYPTION_BYTES] {
+    let mut bytes = [0; ENCRYPTION_BYTES];
+    bytes[..MARK_BYTES].copy_from_slice(&cipher.mark().encode());
+    bytes[MARK_BYTES..ENCRYPTION_BYTES - 4].copy_from_slice(&cipher.salt());
+    let sum = sum(sum_of_head, &bytes[..ENCRYPTION_BYTES - 4], &[]);
+    bytes[ENCRYPTION_BYTES - 4..].copy_from_slice(&sum.to_le_bytes());
+    bytes
+}
+
+/// Which key, the salt, and the sum that the first block's follows.
+pub(super) fn parse_encryption(
+    sum_of_head: u32,
+    bytes: &[u8; ENCRYPTION_BYTES],
+) -> Result<(KeyMark, [u8; SALT_BYTES], u32), BaseFault> {
+    let (summed, expected) = bytes.split_at(ENCRYPTION_BYTES - 4);
+    let sum = sum(sum_of_head, summed, &[]);
+    if sum.to_le_bytes() != *expected {
+        return Err(BaseFault::Damaged);
+    }
+    let mark = bytes.first_chunk().map(KeyMark::decode).unwrap_or_default();
+    let salt = bytes[MARK_BYTES..].first_chunk().copied().unwrap_or_default();
+    Ok((mark, salt, sum))
+}
+
+/// What is authenticated with the entries of an encrypted block: the head of the file, and that of the block without its sum.
+pub(super) fn authenticated(file: &[u8; HEAD_BYTES], block: &[u8]) -> Vec<u8> {
+    [&file[..], block].concat()
 }
 
 /// The sum of a block, whose head is without its own.
@@ -130,6 +165,8 @@ pub enum BaseFault {
     Format(u16),
     /// It ends too early.
     Truncated,
+    /// It is encrypted, and its key is not there.
+    Key(NoKey),
     /// Its bytes do not have their checksum, or do not mean anything.
     Damaged,
     /// It is not the file that was asked for.
@@ -154,6 +191,7 @@ impl fmt::Display for BaseFault {
             Self::Format(number) => write!(f, "it is of format {number}, which this version does not know"),
             Self::Truncated => write!(f, "it ends too early"),
             Self::Damaged => write!(f, "its bytes are damaged"),
+            Self::Key(why) => write!(f, "{why}"),
             Self::Another => write!(f, "it belongs to another log or base"),
             Self::Device(fault) => write!(f, "{fault}"),
             Self::Refused(refusal) => write!(f, "a key does not fit into memory: {refusal:?}"),

@@ -5,6 +5,8 @@ use std::io::Read;
 use std::sync::Arc;
 
 use almandine_keyspace::{Accessor, AdoptFault, ColdKey, DeviceAccess, Fetcher};
+use almandine_oplog::encryption::LogKeys;
+use almandine_oplog::read::BodyAccess;
 
 use super::device::{DeviceDatabase, DeviceHead, DeviceItem, DeviceReader};
 use super::format::{BaseFault, BaseHead};
@@ -30,14 +32,14 @@ pub struct LoadedBase {
 /// expires meanwhile.
 ///
 /// # Errors
-/// When the file is damaged, cut off or not the one that `expected` says, or the store is full.
+/// When the file is damaged, cut off or not the one that `expected` says, its key is not there, or the store is full.
 pub fn load<R: Read>(
-    input: R,
+    (input, keys): (R, &LogKeys),
     expected: BaseHead,
     lanes: &mut LogLanes<'_>,
     contents: &BTreeMap<u64, u16>,
 ) -> Result<LoadedBase, BaseFault> {
-    let mut reader = BaseReader::open(input)?;
+    let mut reader = BaseReader::open_with(input, BodyAccess::Keys(keys))?;
     if reader.head() != expected {
         return Err(BaseFault::Another);
     }

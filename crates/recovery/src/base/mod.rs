@@ -14,6 +14,11 @@
 //! value            length | bytes; with `parts` 0 instead, and then entries of one part each:
 //! part             255 1 | last 1 | length | bytes
 //! ```
+//!
+//! An encrypted file is of format 3. Behind its head come the mark of a key (24), the salt of the file (16) and their sum (4),
+//! which the first block's follows; behind the entries of each block, in its length, what authenticates them with both heads (16).
+//! Counts are those of blocks, and 2⁶⁴ − 1 for the last one.
+//!
 //! Numbers of fixed length are little endian, others take seven bits in each byte, the lowest first. `position` is how far the walk
 //! is behind the block, `floor` the greatest number of the log before redo begins. Libraries of functions are all that there were
 //! at some moment of the walk. The last block says of another moment which contents each database consisted of, with the number of

@@ -4,10 +4,12 @@ use std::io::Read;
 
 use almandine_io::file::File;
 use almandine_keyspace::{Kind, Put};
+use almandine_oplog::encryption::{COUNT_LAST, FileCipher, FileKind, LogKeys, TAG_BYTES};
+use almandine_oplog::read::BodyAccess;
 
 use super::format::{
-    BLOCK_HEAD_BYTES, BaseFault, BaseHead, DATABASE_BYTES, EDITED, ETAG, EXPIRY, HEAD_BYTES, KIND, LAST, LIBRARIES, PART, PARTS,
-    sum, sum_of_head, take_number,
+    BLOCK_HEAD_BYTES, BaseFault, BaseHead, DATABASE_BYTES, EDITED, ENCRYPTED_FORMAT, ENCRYPTION_BYTES, ETAG, EXPIRY, HEAD_BYTES,
+    KIND, LAST, LIBRARIES, PART, PARTS, authenticated, parse_encryption, sum, sum_of_head, take_number,
 };
 use super::write::{BaseDatabase, BaseDatabases};
 
@@ -67,18 +69,50 @@ pub struct BaseReader<R> {
     libraries: u64,
     /// Where the block begins, and what is behind it.
     place: (u64, u64),
+    encryption: Encryption,
+}
+
+/// How the entries of blocks are read.
+enum Encryption {
+    /// As they lie there.
+    Plain,
+    /// Decrypted, with the head of the file and the count of the next one.
+    Cipher(Box<(FileCipher, [u8; HEAD_BYTES], u64)>),
+    /// Not at all.
+    Opaque,
 }
 
 impl<R: Read> BaseReader<R> {
-    /// Begins to read a file.
+    /// Begins to read a file that is not encrypted.
     ///
     /// # Errors
-    /// When it is none, or of a format that is not known.
-    pub fn open(mut input: R) -> Result<Self, BaseFault> {
+    /// When it is none, of a format that is not known, or encrypted.
+    pub fn open(input: R) -> Result<Self, BaseFault> {
+        Self::open_with(input, BodyAccess::Keys(&LogKeys::NONE))
+    }
+
+    /// Begins to read a file. Of one that is encrypted only [`Self::check_block`] is to be called where nothing else than sums is
+    /// read.
+    ///
+    /// # Errors
+    /// When it is none, of a format that is not known, or its key is not there.
+    pub fn open_with(mut input: R, access: BodyAccess<'_>) -> Result<Self, BaseFault> {
         let mut bytes = [0; HEAD_BYTES];
         input.read_exact(&mut bytes)?;
         let (head, format) = BaseHead::parse(&bytes)?;
-        let sum = sum_of_head(&bytes);
+        let (mut sum, mut encryption, mut head_bytes) = (sum_of_head(&bytes), Encryption::Plain, HEAD_BYTES);
+        if format == ENCRYPTED_FORMAT {
+            let mut behind = [0; ENCRYPTION_BYTES];
+            input.read_exact(&mut behind)?;
+            let (mark, salt, sum_behind) = parse_encryption(sum, &behind)?;
+            encryption = match access {
+                BodyAccess::Keys(keys) => {
+                    Encryption::Cipher(Box::new((keys.open(FileKind::Base, &mark, salt).map_err(BaseFault::Key)?, bytes, 0)))
+                }
+                BodyAccess::Sums => Encryption::Opaque,
+            };
+            (sum, head_bytes) = (sum_behind, HEAD_BYTES + ENCRYPTION_BYTES);
+        }
         let block = Vec::new();
         let (has_libraries, libraries) = (false, 0);
         Ok(Self {
@@ -94,7 +128,8 @@ impl<R: Read> BaseReader<R> {
             keys: 0,
             databases: None,
             libraries,
-            place: (0, HEAD_BYTES as u64),
+            place: (0, head_bytes as u64),
+            encryption,
         })
     }
 
@@ -151,6 +186,25 @@ impl<R: Read> BaseReader<R> {
         Ok(Some(BaseBlock { entries, has_libraries: self.has_libraries, floor: self.floor }))
     }
 
+    /// Whether the entries cannot be read.
+    pub fn is_opaque(&self) -> bool {
+        matches!(self.encryption, Encryption::Opaque)
+    }
+
+    /// Reads a block by its sum alone, and says how many keys it has, as its head does; None: the file has ended as it should.
+    ///
+    /// # Errors
+    /// As of [`Self::read_item`].
+    pub fn check_block(&mut self) -> Result<Option<u64>, BaseFault> {
+        if self.databases.is_some() {
+            return Ok(None);
+        }
+        let keys = self.next_block()?;
+        self.at = self.block.len();
+        self.keys += keys;
+        Ok(Some(keys))
+    }
+
     /// The last block had this number of keys.
     pub(super) fn count_keys(&mut self, keys: u64) {
         self.keys += keys;
@@ -167,7 +221,8 @@ impl<R: Read> BaseReader<R> {
         Ok(true)
     }
 
-    fn next_block(&mut self) -> Result<(), BaseFault> {
+    /// Reads a block, and says how many keys it has.
+    fn next_block(&mut self) -> Result<u64, BaseFault> {
         self.place.0 = self.place.1;
         let mut head = [0; BLOCK_HEAD_BYTES];
         self.input.read_exact(&mut head)?;
@@ -186,6 +241,7 @@ impl<R: Read> BaseReader<R> {
         if self.sum.to_le_bytes() != *expected {
             return Err(BaseFault::Damaged);
         }
+        self.decrypt(&head, keys == LAST)?;
         self.has_libraries = keys == LIBRARIES && self.format > 1;
         if keys != LAST {
             if self.has_libraries {
@@ -193,17 +249,46 @@ impl<R: Read> BaseReader<R> {
             } else {
                 (self.position, self.floor) = (u64_at(8), u64_at(16));
             }
-            return if self.block.is_empty() { Err(BaseFault::Damaged) } else { Ok(()) };
+            let keys = if self.has_libraries { 0 } else { keys.into() };
+            return if self.block.is_empty() { Err(BaseFault::Damaged) } else { Ok(keys) };
         }
-        let databases = parse_databases(&self.block, self.format).ok_or(BaseFault::Damaged)?;
+        let databases = match self.is_opaque() {
+            true => BaseDatabases::default(),
+            false => parse_databases(&self.block, self.format).ok_or(BaseFault::Damaged)?,
+        };
         let more = self.input.read(&mut [0])?;
-        if u64_at(8) != self.keys || u64_at(16) != databases.all.len() as u64 || more != 0 {
+        let has_count = u64_at(16) == databases.all.len() as u64 || self.is_opaque();
+        if u64_at(8) != self.keys || !has_count || more != 0 {
             return Err(BaseFault::Damaged);
         }
         self.block.clear();
         self.databases = Some(databases);
+        Ok(0)
+    }
+
+    /// Decrypts the block where it is encrypted.
+    fn decrypt(&mut self, head: &[u8; BLOCK_HEAD_BYTES], is_last: bool) -> Result<(), BaseFault> {
+        let Encryption::Cipher(with) = &mut self.encryption else { return Ok(()) };
+        let (cipher, file, count) = &mut **with;
+        let at = if is_last { COUNT_LAST } else { *count };
+        *count += 1;
+        self.block = decrypted(cipher, (file, head), at, &self.block)?;
         Ok(())
     }
+}
+
+/// The entries of a block that has this count.
+fn decrypted(
+    cipher: &FileCipher,
+    (file, head): (&[u8; HEAD_BYTES], &[u8]),
+    count: u64,
+    block: &[u8],
+) -> Result<Vec<u8>, BaseFault> {
+    let body = block.len().checked_sub(TAG_BYTES).ok_or(BaseFault::Damaged)?;
+    let mut plain = vec![0; body];
+    let with = authenticated(file, &head[..BLOCK_HEAD_BYTES - 4]);
+    cipher.decrypt(count, &with, block.split_at(body), &mut plain).map_err(|_| BaseFault::Damaged)?;
+    Ok(plain)
 }
 
 /// What a last block has.
@@ -223,23 +308,41 @@ fn parse_databases(block: &[u8], format: u16) -> Option<BaseDatabases> {
 /// before, so that only reading the file shows whether it has these.
 ///
 /// # Errors
-/// When it cannot be read, or is no base.
-pub fn peek(file: &File) -> Result<(BaseHead, u64, BaseDatabases), BaseFault> {
-    let mut bytes = [0; HEAD_BYTES];
-    file.read_exact_at(&mut bytes, 0)?;
-    let (head, format) = BaseHead::parse(&bytes)?;
+/// When it cannot be read, is no base, or its key is not there.
+pub fn peek(file: &File, keys: &LogKeys) -> Result<(BaseHead, u64, BaseDatabases), BaseFault> {
+    let mut file_head = [0; HEAD_BYTES];
+    file.read_exact_at(&mut file_head, 0)?;
+    let (head, format) = BaseHead::parse(&file_head)?;
+    let cipher = match format {
+        ENCRYPTED_FORMAT => {
+            let mut behind = [0; ENCRYPTION_BYTES];
+            file.read_exact_at(&mut behind, HEAD_BYTES as u64)?;
+            let (mark, salt, _) = parse_encryption(sum_of_head(&file_head), &behind)?;
+            Some(keys.open(FileKind::Base, &mark, salt).map_err(BaseFault::Key)?)
+        }
+        _ => None,
+    };
+    let tag_bytes = if cipher.is_some() { TAG_BYTES } else { 0 };
     let len = file.len()?;
     let mut tail = vec![0; LAST_BLOCK_BYTES_MAX.min(usize::try_from(len).unwrap_or(usize::MAX))];
     let from = len - tail.len() as u64;
     file.read_exact_at(&mut tail, from)?;
     let databases = (0..=DATABASES_MAX).find_map(|count| {
-        let bytes = count * DATABASE_BYTES + if format > 1 { 8 } else { 0 };
+        let bytes = count * DATABASE_BYTES + if format > 1 { 8 } else { 0 } + tag_bytes;
         let (_, block) = tail.split_at_checked(tail.len().checked_sub(BLOCK_HEAD_BYTES + bytes)?)?;
         let (head, entries) = block.split_at_checked(BLOCK_HEAD_BYTES)?;
         let is_last = head[..4] == (bytes as u32).to_le_bytes()
             && head[4..8] == LAST.to_le_bytes()
             && head[16..24] == (count as u64).to_le_bytes();
-        if is_last { parse_databases(entries, format) } else { None }
+        if !is_last {
+            return None;
+        }
+        match &cipher {
+            Some(cipher) => {
+                decrypted(cipher, (&file_head, head), COUNT_LAST, entries).ok().and_then(|it| parse_databases(&it, format))
+            }
+            None => parse_databases(entries, format),
+        }
     });
     Ok((head, len, databases.ok_or(BaseFault::Truncated)?))
 }
@@ -247,7 +350,7 @@ pub fn peek(file: &File) -> Result<(BaseHead, u64, BaseDatabases), BaseFault> {
 /// More databases than this are not configured.
 const DATABASES_MAX: usize = 4096;
 /// Bytes that the last block of a file does not exceed.
-const LAST_BLOCK_BYTES_MAX: usize = BLOCK_HEAD_BYTES + 8 + DATABASES_MAX * DATABASE_BYTES;
+const LAST_BLOCK_BYTES_MAX: usize = BLOCK_HEAD_BYTES + 8 + DATABASES_MAX * DATABASE_BYTES + TAG_BYTES;
 
 /// Takes a key or a part from the beginning of `rest`.
 pub(crate) fn take_item<'b>(rest: &mut &'b [u8]) -> Option<BaseItem<'b>> {

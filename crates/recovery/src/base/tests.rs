@@ -7,6 +7,8 @@ use std::sync::Arc;
 use almandine_datatypes::packed::Due;
 use almandine_keyspace::types::hash::{HashLimits, Hashes};
 use almandine_keyspace::{Accessor, Body, DumpedKey, Dumping, Keyspace, Kind, Options, Put};
+use almandine_oplog::encryption::{FileKind, LogKeys, NoKey};
+use almandine_oplog::read::BodyAccess;
 
 use super::*;
 use crate::redo::LogLanes;
@@ -146,7 +148,7 @@ fn a_base_is_loaded() {
     let mut other = to.accessor().unwrap();
     let databases = BTreeMap::from([(contents, 5)]);
     let mut lanes = LogLanes::start(&mut other, 3);
-    let loaded = load(&file[..], HEAD, &mut lanes, &databases).unwrap();
+    let loaded = load((&file[..], &LogKeys::NONE), HEAD, &mut lanes, &databases).unwrap();
     lanes.end().unwrap();
     assert_eq!((loaded.keys, to.dbsize(5)), (2002, 2002));
     other.begin_batch(0);
@@ -169,11 +171,11 @@ fn a_base_is_loaded() {
     // What is not the file that the manifest names is refused; so is one that ends within a value.
     let another = BaseHead { base: 8, ..HEAD };
     let mut lanes = LogLanes::start(&mut other, 2);
-    assert!(matches!(load(&file[..], another, &mut lanes, &databases), Err(BaseFault::Another)));
+    assert!(matches!(load((&file[..], &LogKeys::NONE), another, &mut lanes, &databases), Err(BaseFault::Another)));
     let cut = file.len() - 100_000;
-    assert!(matches!(load(&file[..cut], HEAD, &mut lanes, &databases), Err(BaseFault::Truncated)));
+    assert!(matches!(load((&file[..cut], &LogKeys::NONE), HEAD, &mut lanes, &databases), Err(BaseFault::Truncated)));
     // Contents that no database has any more are left out.
-    let none = load(&file[..], HEAD, &mut lanes, &BTreeMap::new()).unwrap();
+    let none = load((&file[..], &LogKeys::NONE), HEAD, &mut lanes, &BTreeMap::new()).unwrap();
     lanes.end().unwrap();
     assert_eq!((none.keys, to.dbsize(0)), (2002, 0));
 }
@@ -197,7 +199,7 @@ fn a_base_is_a_file_in_parts() {
     for part in 0..4 {
         let head = BaseHead { part, parts: 4, ..HEAD };
         let path = directory.join(format!("base.{part}"));
-        let part = Dump { head, floor: 9, libraries: &|| (3, vec![b"text".to_vec()]), device: None };
+        let part = Dump { head, floor: 9, libraries: &|| (3, vec![b"text".to_vec()]), device: None, keys: &LogKeys::NONE };
         keys += dump(&mut accessor, &path, &part, &SaveProgress::default()).unwrap();
         let file = std::fs::read(&path).unwrap();
         let mut reader = BaseReader::open(&file[..]).unwrap();
@@ -207,18 +209,126 @@ fn a_base_is_a_file_in_parts() {
         let databases: BTreeMap<u64, u16> =
             reader.databases().unwrap().all.iter().map(|database| (database.contents, database.db)).collect();
         let mut lanes = LogLanes::start(&mut other, 2);
-        let loaded = load(&file[..], head, &mut lanes, &databases).unwrap();
+        let loaded = load((&file[..], &LogKeys::NONE), head, &mut lanes, &databases).unwrap();
         lanes.end().unwrap();
-        let announced = peek(&almandine_io::files::open(&path).unwrap()).unwrap();
+        let announced = peek(&almandine_io::files::open(&path).unwrap(), &LogKeys::NONE).unwrap();
         assert_eq!(announced, (head, file.len() as u64, loaded.databases));
         assert_eq!(loaded.libraries.1.len(), usize::from(head.part == 3), "the last part has the libraries");
     }
     assert_eq!((keys, to.dbsize(0), to.dbsize(1)), (3000, 1500, 1500));
     let cancelled = SaveProgress::default();
     cancelled.cancel();
-    let part = Dump { head: HEAD, floor: 0, libraries: &|| (0, Vec::new()), device: None };
+    let part = Dump { head: HEAD, floor: 0, libraries: &|| (0, Vec::new()), device: None, keys: &LogKeys::NONE };
     let ended = dump(&mut accessor, &directory.join("none"), &part, &cancelled);
     assert!(matches!(ended, Err(SaveError::Cancelled)));
     assert_eq!(std::fs::read_dir(&directory).unwrap().count(), 4);
     std::fs::remove_dir_all(&directory).unwrap();
 }
+
+const KEYS: &str = "one 000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f";
+const OTHERS: &str = "two 100102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f";
+
+fn keys(text: &str) -> LogKeys {
+    LogKeys::parse(text.as_bytes()).unwrap()
+}
+
+/// The same as [`small`], with a salt that is known.
+fn encrypted() -> Vec<u8> {
+    let cipher = keys(KEYS).open(FileKind::Base, &keys(KEYS).current().unwrap(), [9; 16]).unwrap();
+    let mut writer = BaseWriter::with_cipher(Vec::new(), HEAD, Some(cipher)).unwrap();
+    writer.key(&key(b"key", Kind::String, b"value", Put::default())).unwrap();
+    let put = Put { expiry_ms: Some(1_000), etag: Some(9), edited: true };
+    writer.key(&key(b"", Kind::List, b"packed", put)).unwrap();
+    writer.passed(1 << 63, 5);
+    writer.libraries(0x33, &[b"#!lua name=l".to_vec()]).unwrap();
+    writer.finish(&databases()).unwrap()
+}
+
+/// All items, with a key or by the sums alone.
+fn items_with(file: &[u8], access: BodyAccess<'_>) -> Result<(u64, BaseDatabases), BaseFault> {
+    let mut reader = BaseReader::open_with(file, access)?;
+    let mut count = 0;
+    if reader.is_opaque() {
+        while let Some(keys) = reader.check_block()? {
+            count += keys;
+        }
+        return Ok((count, BaseDatabases::default()));
+    }
+    while reader.read_item()?.is_some() {
+        count += 1;
+    }
+    Ok((count, reader.databases().cloned().unwrap_or_default()))
+}
+
+/// The bytes of the format, which later versions must be able to read.
+#[test]
+fn golden_bytes_of_an_encrypted_file() {
+    let mut text = String::new();
+    encrypted().iter().for_each(|byte| write!(text, "{byte:02x}").unwrap());
+    assert_eq!(text, ENCRYPTED);
+}
+
+#[test]
+fn an_encrypted_file_is_read_with_its_key_and_has_nothing_plain() {
+    let file = encrypted();
+    let both = keys(&format!("{OTHERS}\n{KEYS}"));
+    assert_eq!(items_with(&file, BodyAccess::Keys(&both)).unwrap(), (3, databases()));
+    assert_eq!(items_with(&file, BodyAccess::Sums).unwrap().0, 2, "keys by the heads");
+    for planted in [&b"key"[..], b"value", b"packed", b"#!lua"] {
+        assert!(small().windows(planted.len()).any(|bytes| bytes == planted));
+        assert!(!file.windows(planted.len()).any(|bytes| bytes == planted));
+    }
+    assert!(matches!(items(&file), Err(BaseFault::Key(NoKey::None(_)))));
+    assert!(matches!(items_with(&file, BodyAccess::Keys(&keys(OTHERS))), Err(BaseFault::Key(NoKey::Missing(_)))));
+    let another = keys(&OTHERS.replace("two", "one"));
+    assert!(matches!(items_with(&file, BodyAccess::Keys(&another)), Err(BaseFault::Key(NoKey::Another(_)))));
+}
+
+#[test]
+fn each_flipped_byte_and_each_prefix_of_an_encrypted_file_is_refused() {
+    let (file, keys) = (encrypted(), keys(KEYS));
+    for access in [BodyAccess::Keys(&keys), BodyAccess::Sums] {
+        for at in 0..file.len() {
+            let mut damaged = file.clone();
+            damaged[at] ^= 1;
+            let refused = items_with(&damaged, access);
+            // A format or magic that is another one, or bytes without their sum: never a key that is not there.
+            assert!(
+                matches!(refused, Err(BaseFault::Damaged | BaseFault::NoBase | BaseFault::Truncated)),
+                "byte {at}: {refused:?}"
+            );
+            assert!(items_with(&file[..at], access).is_err(), "{at} bytes");
+        }
+        assert!(matches!(items_with(&[&file[..], b"x"].concat(), access), Err(BaseFault::Damaged)));
+    }
+}
+
+/// What has right sums and is not what was encrypted is refused: a block in place of another one, and one of another file.
+#[test]
+fn what_was_put_together_anew_is_refused() {
+    let (file, keys) = (encrypted(), keys(KEYS));
+    let begin = super::format::HEAD_BYTES + super::format::ENCRYPTION_BYTES;
+    let mut forged = file[..begin].to_vec();
+    // Of the first block's head: the floor, which is authenticated.
+    let len = u32::from_le_bytes(*file[begin..].first_chunk().unwrap()) as usize;
+    let mut head = file[begin..begin + 24].to_vec();
+    head[16] ^= 1;
+    let entries = &file[begin + 28..begin + 28 + len];
+    let before = u32::from_le_bytes(*forged.last_chunk().unwrap());
+    let sum = super::format::sum(before, &head, entries);
+    forged.extend_from_slice(&head);
+    forged.extend_from_slice(&sum.to_le_bytes());
+    forged.extend_from_slice(entries);
+    let mut reader = BaseReader::open_with(&forged[..], BodyAccess::Keys(&keys)).unwrap();
+    assert!(matches!(reader.read_item(), Err(BaseFault::Damaged)));
+    let mut opaque = BaseReader::open_with(&forged[..], BodyAccess::Sums).unwrap();
+    assert_eq!(opaque.check_block().unwrap(), Some(2), "without the key it looks whole");
+}
+
+const ENCRYPTED: &str = "414c4d444241534503000000010000000e0f000000000000000000000000000007000000000000000020000000000000ed5e\
+    00000000000000000000054ad6bc6f6e650000000000000000000000000082370209ee94a09f090909090909090909090909\
+    090909092a0679023e000000020000000000000000000080050000000000000069fdf01fc8ed76e1c0e93222869d2fa2cef9\
+    944ff4d7cec46e2edefba57f95d0e8e7a16ca3857fcf6c094d44a9bb56055e6826781fb5e44fa32a80a40d787fb380c91d00\
+    0000feffffff33000000000000000000000000000000af7759c599c93da6671ab9d9e901e53d58b00a5fb551d4b22fa35ef5\
+    e66cf1d7dd2a000000ffffffff0200000000000000010000000000000027597ebf6f5b4cbf3f11625df6e2a10bda46c3c303\
+    9d3690b36a477fed6efcbfa5ac81a119c1443b023dd9881eb6";

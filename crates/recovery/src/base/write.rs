@@ -5,9 +5,11 @@ use std::io::{self, Write};
 use almandine_base::object::ImageCursor;
 use almandine_base::steps;
 use almandine_keyspace::{Body, DumpedKey, Missing};
+use almandine_oplog::encryption::{FileCipher, TAG_BYTES};
 
 use super::format::{
-    BLOCK_HEAD_BYTES, BaseHead, EDITED, ETAG, EXPIRY, LAST, LIBRARIES, PART, PARTS, push_number, sum, sum_of_head,
+    BLOCK_HEAD_BYTES, BaseHead, EDITED, ENCRYPTED_FORMAT, ETAG, EXPIRY, FORMAT, HEAD_BYTES, LAST, LIBRARIES, PART, PARTS,
+    authenticated, encryption_bytes, push_number, sum, sum_of_head,
 };
 
 /// Bytes of entries from which on a block ends.
@@ -48,6 +50,8 @@ pub struct BaseWriter<W> {
     /// The least since the block began; none: the one of the block before.
     floor: Option<u64>,
     last_floor: u64,
+    /// Where the entries are encrypted, with the head.
+    cipher: Option<(FileCipher, [u8; HEAD_BYTES])>,
 }
 
 impl<W: Write> BaseWriter<W> {
@@ -55,11 +59,26 @@ impl<W: Write> BaseWriter<W> {
     ///
     /// # Errors
     /// As `out` reports them; here and below, nothing is to be expected of the file afterwards.
-    pub fn new(mut out: W, head: BaseHead) -> io::Result<Self> {
-        let bytes = head.to_bytes();
-        out.write_all(&bytes)?;
-        let (bytes, sum, entries) = (bytes.len() as u64, sum_of_head(&bytes), Vec::with_capacity(2 * BLOCK_BYTES));
-        Ok(Self { out, entries, keys: 0, all_keys: 0, sum, bytes, position: 0, floor: None, last_floor: 0 })
+    pub fn new(out: W, head: BaseHead) -> io::Result<Self> {
+        Self::with_cipher(out, head, None)
+    }
+
+    /// Begins a file whose entries are encrypted, if there is a cipher for it.
+    ///
+    /// # Errors
+    /// As of [`Self::new`].
+    pub fn with_cipher(mut out: W, head: BaseHead, cipher: Option<FileCipher>) -> io::Result<Self> {
+        let head = head.to_bytes(if cipher.is_some() { ENCRYPTED_FORMAT } else { FORMAT });
+        out.write_all(&head)?;
+        let (mut bytes, mut sum) = (head.len() as u64, sum_of_head(&head));
+        if let Some(cipher) = &cipher {
+            let encryption = encryption_bytes(sum, cipher);
+            out.write_all(&encryption)?;
+            bytes += encryption.len() as u64;
+            sum = encryption.last_chunk().map_or(0, |sum| u32::from_le_bytes(*sum));
+        }
+        let (entries, cipher) = (Vec::with_capacity(2 * BLOCK_BYTES), cipher.map(|cipher| (cipher, head)));
+        Ok(Self { out, entries, keys: 0, all_keys: 0, sum, bytes, position: 0, floor: None, last_floor: 0, cipher })
     }
 
     /// Bytes of the file, those of a block that is not written yet included.
@@ -186,12 +205,24 @@ impl<W: Write> BaseWriter<W> {
     }
 
     fn block(&mut self, keys: u32, second: u64, third: u64) -> io::Result<()> {
-        let len = u32::try_from(self.entries.len()).map_err(io::Error::other)?;
+        let tag_bytes = if self.cipher.is_some() { TAG_BYTES } else { 0 };
+        let len = u32::try_from(self.entries.len() + tag_bytes).map_err(io::Error::other)?;
         let mut head = Vec::with_capacity(BLOCK_HEAD_BYTES);
         head.extend_from_slice(&len.to_le_bytes());
         head.extend_from_slice(&keys.to_le_bytes());
         head.extend_from_slice(&second.to_le_bytes());
         head.extend_from_slice(&third.to_le_bytes());
+        if let Some((mut cipher, file)) = self.cipher.take() {
+            let with = authenticated(&file, &head);
+            let tag = if keys == LAST {
+                cipher.encrypt_last(&with, &mut self.entries)?
+            } else {
+                let (_, tag) = cipher.encrypt(&with, &mut self.entries)?;
+                self.cipher = Some((cipher, file));
+                tag
+            };
+            self.entries.extend_from_slice(&tag);
+        }
         self.sum = sum(self.sum, &head, &self.entries);
         head.extend_from_slice(&self.sum.to_le_bytes());
         self.out.write_all(&head)?;

@@ -10,8 +10,8 @@ use almandine_io::{file, files};
 use almandine_keyspace::{Accessor, DeviceAccess, DeviceBase, StoreDevice};
 use almandine_oplog::directory::{Directory, base_path};
 use almandine_oplog::fault::Fault;
-use almandine_oplog::last_of;
 use almandine_oplog::manifest::{BaseEntry, Manifest};
+use almandine_oplog::{LogKeys, last_of};
 use almandine_recovery::base::{
     BaseFault, BaseHead, DeviceDump, DeviceHead, DeviceReader, Dump, LoadedBase, dump, load, load_device, peek, peek_databases,
 };
@@ -30,14 +30,14 @@ use super::running::RunningLog;
 pub(super) fn begin(
     instance: &Instance,
     accessor: &mut Accessor,
-    directory: &Directory,
+    (directory, keys): (&Directory, &LogKeys),
     manifest: &mut Manifest,
 ) -> io::Result<u64> {
     let device = DeviceAccess::new(accessor).begin_base();
-    let base = BaseEntry { number: 1, lsn: 0, through: 0, epoch: 0, parts: parts(device) };
+    let base = BaseEntry { number: 1, lsn: 0, through: 0, epoch: 0, parts: parts(device), key: keys.current() };
     let path = base_path(directory.path(), base.number, 0);
     let head = BaseHead { log: manifest.id, base: base.number, lsn: base.lsn, seed: 0, part: 0, parts: 1 };
-    let dumped = dump_base(instance, accessor, (head, 0), (&path, device), &SaveProgress::default());
+    let dumped = dump_base(instance, accessor, (head, 0), (&path, keys, device), &SaveProgress::default());
     let bytes = dumped.map_err(|error| io::Error::other(format!("{} cannot be written: {error}", path.display())))?;
     let begun = Manifest { base: Some(base), ..manifest.clone() };
     directory.replace(&begun).map_err(io::Error::other)?;
@@ -66,7 +66,7 @@ fn dump_base(
     instance: &Instance,
     accessor: &mut Accessor,
     (head, floor): (BaseHead, u64),
-    (path, device): (&Path, Option<DeviceBase>),
+    (path, keys, device): (&Path, &LogKeys, Option<DeviceBase>),
     progress: &SaveProgress,
 ) -> Result<u64, SaveError> {
     let seed = instance.keyspace.log().device().filter(|_| device.is_some()).map_or(0, StoreDevice::seed);
@@ -77,7 +77,7 @@ fn dump_base(
         path: &of_device,
     });
     let head = BaseHead { seed, ..head };
-    dump(accessor, path, &Dump { head, floor, libraries: &|| instance.scripts.libraries.texts(), device }, progress)
+    dump(accessor, path, &Dump { head, floor, libraries: &|| instance.scripts.libraries.texts(), device, keys }, progress)
 }
 
 /// Gives a running log a new base, while writers write, and drops what was before it.
@@ -94,6 +94,7 @@ pub(super) fn renew(instance: &Instance, log: &RunningLog, progress: &SaveProgre
     let mut accessor = session(instance)?;
     // Before the cut: no record on the device has an effect that is behind it.
     let device = DeviceAccess::new(&mut accessor).begin_base();
+    let keys = log.keys();
     let renewed = (|| {
         // All that is numbered up to here is in what the walk meets.
         let begin = log.writer.rotate().map_err(failed)?;
@@ -101,7 +102,7 @@ pub(super) fn renew(instance: &Instance, log: &RunningLog, progress: &SaveProgre
         let path = base_path(&log.directory, number, 0);
         let head = BaseHead { log: log.id, base: number, lsn: begin.place.lsn, seed: 0, part: 0, parts: 1 };
         let floor = step!(FloorAtCut, last_of(begin.epoch), else u64::MAX);
-        dump_base(instance, &mut accessor, (head, floor), (&path, device), progress)?;
+        dump_base(instance, &mut accessor, (head, floor), (&path, &keys, device), progress)?;
         drop(accessor);
         // And here ends what the walk may have met.
         let through = step!(SyncThrough, log.writer.sync(), else Ok(begin));
@@ -110,7 +111,7 @@ pub(super) fn renew(instance: &Instance, log: &RunningLog, progress: &SaveProgre
         let completed = through.map_err(failed).and_then(|through| Ok((through, length()?)));
         let (end, bytes) = completed.inspect_err(|_| paths.iter().for_each(|path| drop(files::remove(path))))?;
         let (lsn, through) = (begin.place.lsn, end.place.lsn);
-        let base = BaseEntry { number, lsn, through, epoch: end.epoch, parts: parts(device) };
+        let base = BaseEntry { number, lsn, through, epoch: end.epoch, parts: parts(device), key: keys.current() };
         // Where this fails, either of both bases may be named: both stay.
         log.writer.name_base(base).map_err(failed)?;
         instance.persistence.log.set_base_bytes(bytes);
@@ -127,7 +128,7 @@ pub(super) fn renew(instance: &Instance, log: &RunningLog, progress: &SaveProgre
 pub(super) fn as_begun(instance: &Instance, directory: &Path, manifest: &Manifest) -> io::Result<Redo> {
     let number = manifest.base.map_or(0, |base| base.number);
     let file = files::open(base_path(directory, number, 0))?;
-    let (_, bytes, databases) = peek(&file).map_err(io::Error::other)?;
+    let (_, bytes, databases) = peek(&file, &LogKeys::NONE).map_err(io::Error::other)?;
     let mut redo = Redo::of_base(&databases, 0);
     let last_contents = databases.all.iter().map(|database| database.contents).max().unwrap_or(0);
     let libraries = instance.scripts.libraries.texts();
@@ -161,7 +162,12 @@ fn load_on_device(instance: &Instance, accessor: &mut Accessor, path: &Path, exp
 ///
 /// # Errors
 /// When it is damaged, or has another number of databases.
-pub(super) fn load_named(instance: &Instance, lanes: &mut LogLanes<'_>, directory: &Path, manifest: &Manifest) -> io::Result<Redo> {
+pub(super) fn load_named(
+    instance: &Instance,
+    lanes: &mut LogLanes<'_>,
+    (directory, keys): (&Path, &LogKeys),
+    manifest: &Manifest,
+) -> io::Result<Redo> {
     let Some(base) = manifest.base else {
         return Err(io::Error::other(format!("the log in {} has no base", directory.display())));
     };
@@ -179,7 +185,7 @@ pub(super) fn load_named(instance: &Instance, lanes: &mut LogLanes<'_>, director
     let failed = |error: &dyn std::fmt::Display| io::Error::other(format!("{} cannot be loaded: {error}", path.display()));
     let file = files::open(&path).map_err(|error| failed(&error))?;
     // Which databases there are is at its end. Whether that is true shows when all before is read.
-    let (head, bytes, announced) = peek(&file).map_err(|error| failed(&error))?;
+    let (head, bytes, announced) = peek(&file, keys).map_err(|error| failed(&error))?;
     let mut databases = announced.clone();
     databases.all.sort_unstable_by_key(|database| database.db);
     let (had, count) = (databases.all.len(), instance.keyspace.databases());
@@ -188,7 +194,7 @@ pub(super) fn load_named(instance: &Instance, lanes: &mut LogLanes<'_>, director
     };
     let contents: BTreeMap<u64, u16> = databases.all.iter().map(|database| (database.contents, database.db)).collect();
     let expected = BaseHead { log: manifest.id, base: base.number, lsn: base.lsn, seed: head.seed, part: 0, parts: 1 };
-    let loaded = load(FileInput::new(file), expected, lanes, &contents);
+    let loaded = load((FileInput::new(file), keys), expected, lanes, &contents);
     let loaded = loaded.and_then(|loaded| if loaded.databases == announced { Ok(loaded) } else { Err(BaseFault::Damaged) });
     let loaded = loaded.map_err(|error| failed(&error))?;
     let mut redo = Redo::of_base(&databases, further);

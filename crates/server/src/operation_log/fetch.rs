@@ -5,6 +5,7 @@ use std::path::Path;
 
 use almandine_config::Settings;
 use almandine_io::clock;
+use almandine_oplog::LogKeys;
 use almandine_oplog::archive::{ArchiveFault, Shipper, fetch, is_to_be_fetched};
 use almandine_oplog::directory::Directory;
 use almandine_oplog::manifest::Manifest;
@@ -15,7 +16,7 @@ use super::objects::object_folder;
 ///
 /// # Errors
 /// When another server owns the archive, or it is not known whether there is one where there is no log.
-pub(super) fn prepare(settings: &Settings, directory: &Directory) -> io::Result<Option<Shipper>> {
+pub(super) fn prepare(settings: &Settings, directory: &Directory, keys: &LogKeys) -> io::Result<Option<Shipper>> {
     let url = &settings.persistence.log_object_url;
     if url.is_empty() {
         return Ok(None);
@@ -25,7 +26,7 @@ pub(super) fn prepare(settings: &Settings, directory: &Directory) -> io::Result<
     if is_to_be_fetched(directory).map_err(io::Error::other)? {
         let began_ns = clock::monotonic_ns();
         tracing::info!("There is no log in {}: it is fetched from {url}, if that has one", directory.path().display());
-        match fetch(&*objects, directory).map_err(failed)? {
+        match fetch(&*objects, directory, keys).map_err(failed)? {
             None => tracing::info!("{url} has no archive of a log: one begins there"),
             Some(fetched) => tracing::warn!(
                 "The log is fetched from {url}, and goes on here from now on: {} objects, {} bytes, {} ms",

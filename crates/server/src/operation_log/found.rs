@@ -2,21 +2,23 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use almandine_config::Settings;
 use almandine_config::choices::LogSync;
 use almandine_io::files;
 use almandine_io::memory::HUGE_PAGE_BYTES;
+use almandine_oplog::LogKeys;
 use almandine_oplog::append::LogOptions;
 use almandine_oplog::archive::Shipper;
-use almandine_oplog::directory::{Directory, base_path};
+use almandine_oplog::directory::{Directory, base_path, read_manifest};
 use almandine_oplog::manifest::Manifest;
 use almandine_oplog::writer::SyncMode;
 use almandine_recovery::base::{BaseFault, DeviceHead, DeviceReader};
 use almandine_recovery::load::FileInput;
 
 use super::base::DEVICE_PART;
-use super::fetch;
+use super::{fetch, keys};
 use crate::redis_files;
 
 /// A log that is to be recovered. This process has its lock.
@@ -31,6 +33,8 @@ pub(crate) struct Found {
     pub(super) is_exported: bool,
     /// What ships the log, where its archive has answered: for comparison.
     pub(super) shipper: Option<Shipper>,
+    /// What it is encrypted with.
+    pub(super) keys: Arc<LogKeys>,
     bytes: u64,
 }
 
@@ -75,8 +79,9 @@ pub(crate) fn mode(settings: &Settings) -> SyncMode {
 }
 
 /// How the log's files are written.
-pub(super) fn log_options(settings: &Settings) -> LogOptions {
-    LogOptions { segment_bytes: segment_bytes(settings), writes_zeroes: mode(settings) == SyncMode::Always }
+pub(super) fn log_options(settings: &Settings, keys: &Arc<LogKeys>) -> LogOptions {
+    let writes_zeroes = mode(settings) == SyncMode::Always;
+    LogOptions { segment_bytes: segment_bytes(settings), writes_zeroes, keys: Arc::clone(keys) }
 }
 
 /// The size of the log's files: whole pages, which are small in simulations.
@@ -96,7 +101,12 @@ pub(crate) fn find(settings: &Settings, base: &Path, snapshot: PathBuf) -> io::R
     let base = files::canonical(base).map_err(unfound)?;
     let path = base.join(&settings.persistence.log_directory);
     let directory = Directory::take(&path).map_err(io::Error::other)?;
-    let shipper = fetch::prepare(settings, &directory)?;
+    let keys = keys::read(settings, &base)?;
+    // Before anything is changed.
+    if let Some(there) = read_manifest(&path).map_err(io::Error::other)? {
+        there.check_keys(&path, &keys).map_err(io::Error::other)?;
+    }
+    let shipper = fetch::prepare(settings, &directory, &keys)?;
     let manifest = directory.manifest().map_err(io::Error::other)?;
     let is_new = manifest.base.is_none() && manifest.run == 0;
     let mut redis = if is_new { redis_files::find(settings, &base, &path)? } else { None };
@@ -118,5 +128,5 @@ pub(crate) fn find(settings: &Settings, base: &Path, snapshot: PathBuf) -> io::R
         Some(source) => source.bytes(),
         None => manifest.segments.iter().map(|segment| segment.bytes).sum(),
     };
-    Ok(Found { directory, manifest, redis, snapshot, is_exported, shipper, bytes })
+    Ok(Found { directory, manifest, redis, snapshot, is_exported, shipper, keys, bytes })
 }

@@ -5,6 +5,7 @@ mod backup;
 mod base;
 mod fetch;
 mod found;
+mod keys;
 mod listener;
 #[cfg(feature = "object-store")]
 mod objects;
@@ -13,6 +14,7 @@ mod objects;
 mod objects;
 mod read;
 mod recover;
+mod rekey;
 mod reload;
 mod rewriter;
 mod rings;
@@ -28,6 +30,7 @@ use almandine_oplog::writer::SyncMode;
 pub(crate) use archive::Archiver;
 pub(crate) use backup::install as install_backups;
 pub(crate) use found::{Found, find, mode};
+pub(crate) use keys::read as read_keys;
 pub use objects::object_folder;
 pub(crate) use read::{Extent, read_log, write_new};
 pub(crate) use recover::recover;
@@ -42,6 +45,13 @@ pub(crate) fn check(settings: &Settings) -> Result<(), String> {
         return Err(
             "appendonly yes goes with storage-dir alone, not with storage-device or storage-object-url yet: what lies there would \
              not be found again. Set appendonly to no, or leave these out"
+                .to_owned(),
+        );
+    }
+    if !settings.persistence.log_key_file.is_empty() && crate::storage::is_configured(settings) {
+        return Err(
+            "log-key-file does not go with storage-dir, storage-device or storage-object-url yet: what lies there would not be \
+             encrypted. Leave one of both out"
                 .to_owned(),
         );
     }

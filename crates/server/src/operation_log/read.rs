@@ -5,6 +5,7 @@ use std::path::Path;
 
 use almandine_instance::Instance;
 use almandine_io::mapping;
+use almandine_oplog::LogKeys;
 use almandine_oplog::directory::{Directory, read_manifest};
 use almandine_oplog::remains::Remains;
 use almandine_recovery::redo::{LogLanes, RedoFault};
@@ -28,17 +29,18 @@ pub(crate) enum Extent {
 ///
 /// # Errors
 /// Where a start would be refused.
-pub(crate) fn read_log(instance: &Instance, directory: &Path, extent: Extent) -> io::Result<Vec<String>> {
+pub(crate) fn read_log(instance: &Instance, (directory, keys): (&Path, &LogKeys), extent: Extent) -> io::Result<Vec<String>> {
     let manifest = read_manifest(directory).map_err(io::Error::other)?;
     let manifest = manifest.ok_or_else(|| io::Error::other(format!("there is no log in {}", directory.display())))?;
+    manifest.check_keys(directory, keys).map_err(io::Error::other)?;
     let mut accessor = session(instance)?;
     let mut lanes = LogLanes::start(&mut accessor, lanes(instance));
-    let mut redo = base::load_named(instance, &mut lanes, directory, &manifest)?;
+    let mut redo = base::load_named(instance, &mut lanes, (directory, keys), &manifest)?;
     let until = match extent {
         Extent::Whole => u64::MAX,
         Extent::Until(lsn) => lsn,
     };
-    let end = redo_groups(instance, &mut lanes, (directory, &manifest, until), &mut redo)?;
+    let end = redo_groups(instance, &mut lanes, (directory, keys), (&manifest, until), &mut redo)?;
     let mut notes = Vec::new();
     if let (Extent::Whole, Some(end)) = (extent, end) {
         let remains = Remains::find(&manifest, mapping::boot_id()?, &end).map_err(io::Error::other)?;
@@ -59,9 +61,9 @@ pub(crate) fn read_log(instance: &Instance, directory: &Path, extent: Extent) ->
 ///
 /// # Errors
 /// When it cannot be written.
-pub(crate) fn write_new(instance: &Instance, directory: &Path) -> io::Result<(u64, u64)> {
+pub(crate) fn write_new(instance: &Instance, directory: &Path, keys: &LogKeys) -> io::Result<(u64, u64)> {
     let directory = Directory::take(directory).map_err(io::Error::other)?;
     let mut manifest = directory.manifest().map_err(io::Error::other)?;
-    let bytes = base::begin(instance, &mut session(instance)?, &directory, &mut manifest)?;
+    let bytes = base::begin(instance, &mut session(instance)?, (&directory, keys), &mut manifest)?;
     Ok((instance.keyspace.keys(), bytes))
 }

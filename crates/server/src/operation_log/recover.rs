@@ -8,13 +8,13 @@ use almandine_handler::Table;
 use almandine_instance::Instance;
 use almandine_io::{clock, mapping};
 use almandine_keyspace::{Accessor, EvictionOrder, EvictionPolicy, StoreDevice};
-use almandine_oplog::RingOptions;
 use almandine_oplog::append::Appender;
 use almandine_oplog::fault::Fault;
 use almandine_oplog::manifest::{Manifest, RingsEntry};
-use almandine_oplog::read::{LogEnd, read};
+use almandine_oplog::read::{BodyAccess, LogEnd, read_with};
 use almandine_oplog::remains::Remains;
 use almandine_oplog::writer::LogProgress;
+use almandine_oplog::{LogKeys, RingOptions};
 use almandine_recovery::redo::{LogLanes, Redo, RedoFault};
 use almandine_recovery::save::SaveProgress;
 use almandine_script::RestorePolicy;
@@ -54,9 +54,11 @@ pub(crate) fn recover(instance: &Arc<Instance>, table: &'static Table, mut found
     let path = found.directory.path().to_owned();
     let mut redo = match is_new && has_device {
         true => base::as_begun(instance, &path, &found.manifest)?,
-        false => base::load_named(instance, &mut lanes, &path, &found.manifest)?,
+        false => base::load_named(instance, &mut lanes, (&path, &found.keys), &found.manifest)?,
     };
-    let Some(end) = redo_groups(instance, &mut lanes, (&path, &found.manifest, u64::MAX), &mut redo)? else { return Ok(None) };
+    let Some(end) = redo_groups(instance, &mut lanes, (&path, &found.keys), (&found.manifest, u64::MAX), &mut redo)? else {
+        return Ok(None);
+    };
     fetch::compare(found.shipper.as_ref(), &found.manifest, end.place.lsn, &path)?;
     let boot = mapping::boot_id()?;
     let remains = Remains::find(&found.manifest, boot, &end).map_err(io::Error::other)?;
@@ -123,7 +125,7 @@ fn begin(instance: &Instance, table: &'static Table, found: &mut Found) -> io::R
         redis_files::end_own(found.directory.path())?;
     }
     let mut accessor = session(instance)?;
-    base::begin(instance, &mut accessor, &found.directory, &mut found.manifest)?;
+    base::begin(instance, &mut accessor, (&found.directory, &found.keys), &mut found.manifest)?;
     if instance.keyspace.log().device().is_some() {
         // A keyspace begins on its device once.
         return Ok(true);
@@ -140,12 +142,13 @@ fn begin(instance: &Instance, table: &'static Table, found: &mut Found) -> io::R
 pub(super) fn redo_groups(
     instance: &Instance,
     lanes: &mut LogLanes<'_>,
-    (directory, manifest, until): (&Path, &Manifest, u64),
+    (directory, keys): (&Path, &LogKeys),
+    (manifest, until): (&Manifest, u64),
     redo: &mut Redo,
 ) -> io::Result<Option<LogEnd>> {
     let from = manifest.base.map_or(0, |base| base.lsn);
     let (mut refused, mut stopped) = (None::<RedoFault>, false);
-    let end = read(directory, manifest, from, &mut |group| {
+    let end = read_with((directory, BodyAccess::Keys(keys)), manifest, from, &mut |group| {
         instance.persistence.loading.reached(group.lsn - from);
         stopped = instance.shutdown.requested() || group.lsn >= until;
         if stopped {
@@ -179,12 +182,12 @@ fn begin_run(
 ) -> io::Result<RunningLog> {
     let keyspace = &instance.keyspace;
     let settings = &instance.config.snapshot().settings;
-    let Found { directory, manifest, .. } = found;
+    let Found { directory, manifest, keys, .. } = found;
     let first_epoch = redo.epoch().max(end.epoch).max(manifest.base.map_or(0, |base| base.epoch)) + 1;
     let progress = Arc::new(LogProgress::default());
     let awake = Arc::clone(&progress);
     let tell = Box::new(move || awake.wake());
-    let options = log_options(settings);
+    let options = log_options(settings, &keys);
     let mut log = Appender::begin(directory, manifest, end, &options, &remains.left, tell).map_err(io::Error::other)?;
     // What they held is durable in the log. In this order: rings that are named and missing refuse a start.
     log.name_rings(None).map_err(io::Error::other)?;
@@ -204,7 +207,7 @@ fn begin_run(
     }
     redo.databases().iter().zip(0..).for_each(|(contents, db)| keyspace.log().adopt(db, *contents));
     let last_base = log.manifest().base.map_or(0, |base| base.number);
-    let log = RunningLog::start(instance, log, source, Written { rings: made, progress, last_base })?;
+    let log = RunningLog::start(instance, log, source, Written { rings: made, progress, last_base, keys })?;
     keyspace.log().turn(true)?;
     instance.persistence.loading.finish(keyspace.keys(), 0);
     instance.persistence.saves.begin_from(clock::unix_ms() / 1000, keyspace.figures().totals().changes);

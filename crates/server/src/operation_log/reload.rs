@@ -14,6 +14,7 @@ use almandine_io::{clock, files};
 use almandine_keyspace::{Accessor, Dumping, Effect, EvictionOrder, EvictionPolicy};
 use almandine_script::RestorePolicy;
 
+use super::keys;
 use super::read::Extent;
 use super::recover::session;
 use super::running::{LogSlot, RunningLog};
@@ -59,7 +60,11 @@ fn load(instance: &Instance, table: &'static Table, log: Option<&RunningLog>, di
             }
         }
     };
-    let offline = Offline::new(instance.config.copy(), table)?;
+    let keys = match log {
+        Some(log) => log.keys(),
+        None => keys::read(&instance.config.snapshot().settings, directory)?,
+    };
+    let offline = Offline::new(instance.config.copy(), table, keys)?;
     offline.read(&readable, extent)?;
     let settings = instance.keyspace.settings();
     settings.hold_expiry(true);

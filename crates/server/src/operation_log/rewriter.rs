@@ -18,8 +18,8 @@ use almandine_io::thread::{self, JoinHandle, Waker};
 use almandine_recovery::save::SaveError;
 
 use super::backup::Backup;
-use super::base;
 use super::running::{LogSlot, RunningLog};
+use super::{base, rekey};
 use crate::meter::Meter;
 use crate::redis_files;
 
@@ -179,7 +179,8 @@ fn rewrite(instance: &Instance, log: Option<&RunningLog>, node_directory: &NodeD
     instance.persistence.rewrites.meter(Arc::clone(&meter) as Arc<dyn SaveMeter>);
     let directory = node_directory(settings);
     let exports = log.is_none() || cause == RewriteCause::Asked && settings.persistence.aof_format == AofFormat::Redis;
-    let renewed = log.map_or(Ok(()), |log| renew(instance, log, &meter));
+    let keyed = log.map_or(Ok(()), |log| rekey::read_again(log, settings, &directory, cause));
+    let renewed = keyed.map_err(SaveError::from).and_then(|()| log.map_or(Ok(()), |log| renew(instance, log, &meter)));
     let written = renewed.and_then(|()| if exports { export(instance, &directory, log.is_some(), &meter) } else { Ok(()) });
     match written {
         Ok(()) => {

@@ -11,7 +11,7 @@ use almandine_instance::Instance;
 use almandine_io::sync::Mutex;
 use almandine_oplog::append::Appender;
 use almandine_oplog::writer::{LogProgress, LogWriter, WriterOptions};
-use almandine_oplog::{RingSource, Rings};
+use almandine_oplog::{LogKeys, RingSource, Rings};
 
 use super::found::mode;
 use super::listener::Listener;
@@ -30,6 +30,8 @@ pub(crate) struct RunningLog {
     pub(super) id: u128,
     /// The number of the last base that was begun. One that has failed may be named all the same: no other has its number.
     pub(super) last_base: AtomicU64,
+    /// What is written is encrypted with, and what there is can be read with.
+    keys: Mutex<Arc<LogKeys>>,
 }
 
 /// What a log is written with.
@@ -38,6 +40,7 @@ pub(super) struct Written {
     pub(super) progress: Arc<LogProgress>,
     /// The number of the last base that there was.
     pub(super) last_base: u64,
+    pub(super) keys: Arc<LogKeys>,
 }
 
 impl RunningLog {
@@ -46,7 +49,7 @@ impl RunningLog {
         instance: &Arc<Instance>,
         log: Appender,
         source: RingSource,
-        Written { rings, progress, last_base }: Written,
+        Written { rings, progress, last_base, keys }: Written,
     ) -> io::Result<Self> {
         if !log.is_direct() {
             tracing::info!("The log is written through the page cache: its file system has no direct writes");
@@ -61,7 +64,17 @@ impl RunningLog {
         let pressed = Arc::clone(&progress);
         rings.on_much(move || pressed.press());
         instance.persistence.log.begin(progress, rings, instance.keyspace.log().order());
-        Ok(Self { writer, directory, id, last_base: last_base.into() })
+        Ok(Self { writer, directory, id, last_base: last_base.into(), keys: Mutex::new(keys) })
+    }
+
+    pub(super) fn keys(&self) -> Arc<LogKeys> {
+        Arc::clone(&self.keys.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// What is written from now on is encrypted with the first of these, or plain.
+    pub(super) fn set_keys(&self, keys: Arc<LogKeys>) {
+        self.writer.set_keys(Arc::clone(&keys));
+        *self.keys.lock().unwrap_or_else(PoisonError::into_inner) = keys;
     }
 
     pub(super) fn next_base(&self) -> u64 {

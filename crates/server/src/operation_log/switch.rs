@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use almandine_config::{SetError, Settings};
+use almandine_config::{Parameter, SetError, Settings};
 use almandine_instance::Instance;
 use almandine_io::{entropy, files, mapping};
 use almandine_oplog::append::Appender;
@@ -18,7 +18,7 @@ use almandine_oplog::{RingOptions, RingSource, Rings};
 use super::found::{log_options, segment_bytes};
 use super::recover::session;
 use super::running::{LogSlot, RunningLog, Written};
-use super::{check, mode, rings};
+use super::{check, keys, mode, rekey, rings};
 use crate::redis_files;
 
 /// How long a rewriting that is given up may take to end.
@@ -28,7 +28,12 @@ const GIVE_UP: Duration = Duration::from_secs(5);
 ///
 /// # Errors
 /// When no log can begin; then there is none.
-pub(crate) fn follow(instance: &Arc<Instance>, log: &LogSlot, settings: &Settings, directory: &Path) -> Result<(), SetError> {
+pub(crate) fn follow(
+    instance: &Arc<Instance>,
+    log: &LogSlot,
+    (settings, changed): (&Settings, &[&'static Parameter]),
+    directory: &Path,
+) -> Result<(), SetError> {
     let persistence = &instance.persistence;
     let has_archive = !settings.persistence.log_object_url.is_empty();
     if (has_archive || instance.keyspace.log().device().is_some())
@@ -40,6 +45,13 @@ pub(crate) fn follow(instance: &Arc<Instance>, log: &LogSlot, settings: &Setting
         return Err(SetError::Failed { name: "appendonly".to_owned(), problem: problem.into() });
     }
     check(settings).map_err(|problem| SetError::Failed { name: "appendfsync".to_owned(), problem: problem.into() })?;
+    if changed.iter().any(|parameter| parameter.name == keys::NAME) {
+        let followed = match log.get() {
+            Some(running) => rekey::follow(&running, settings, directory),
+            None => keys::read(settings, directory).map(|_| ()),
+        };
+        followed.map_err(|error| keys::refused(&error))?;
+    }
     match (settings.persistence.append_only, log.get()) {
         (true, None) if !persistence.is_loading() => {
             let failed = |error: io::Error| SetError::Failed { name: "appendonly".to_owned(), problem: error.to_string().into() };
@@ -76,7 +88,8 @@ fn on(instance: &Arc<Instance>, log: &LogSlot, settings: &Settings, directory: &
     let awake = Arc::clone(&progress);
     let tell = Box::new(move || awake.wake());
     let mut accessor = session(instance)?;
-    let options = log_options(settings);
+    let keys = keys::read(settings, &base)?;
+    let options = log_options(settings, &keys);
     let mut appender = Appender::begin_unnamed(directory, manifest, &options, tell).map_err(io::Error::other)?;
     let (source, rings) = match made {
         Some(rings) => (rings.source(), rings),
@@ -88,7 +101,7 @@ fn on(instance: &Arc<Instance>, log: &LogSlot, settings: &Settings, directory: &
         appender.name_rings(Some(named)).map_err(io::Error::other)?;
     }
     let last_base = there.base.map_or(0, |base| base.number);
-    let running = RunningLog::start(instance, appender, source, Written { rings, progress, last_base })?;
+    let running = RunningLog::start(instance, appender, source, Written { rings, progress, last_base, keys })?;
     keyspace.log().turn_alone(&mut accessor, true)?;
     drop(accessor);
     log.put(running);

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use almandine_keyspace::{Accessor, DumpedKey, Dumping, Keyspace, Options};
-use almandine_oplog::{LogEntry, Operation, entry::entries};
+use almandine_oplog::{LogEntry, LogKeys, Operation, entry::entries};
 use almandine_recovery::base::{BaseDatabases, BaseHead, BaseItem, BaseReader, BaseWriter, load};
 use almandine_recovery::redo::LogLanes;
 use almandine_testkit::random::Random;
@@ -148,7 +148,7 @@ pub(crate) fn copy_base(rig: &Rig, copy: &mut Copy, mut rest: impl FnMut()) {
             }
         }
         let mut lanes = LogLanes::start(&mut copy.accessor, 2);
-        load(&file[..], head, &mut lanes, &contents).unwrap();
+        load((&file[..], &LogKeys::NONE), head, &mut lanes, &contents).unwrap();
         lanes.end().unwrap();
     }
 }
