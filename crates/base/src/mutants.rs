@@ -58,6 +58,10 @@ macro_rules! table {
 table! {
     /// Bases with a device: space of pages that a base may name is kept.
     RetainPages,
+    /// Backups with a device: what their base names stays until it is copied.
+    HoldLease,
+    /// Backups with a device: the log's files that a new base drops are kept for them.
+    KeepSegments,
     /// Walks: reading a bucket's records on the device again with those that were not staged.
     StageWhole,
     /// Bases with a device: coming to the pages that keys have moved to since the walk noted where they were.

@@ -51,6 +51,9 @@ enum Task {
     Verify {
         /// The directory of the log, or a snapshot file.
         path: PathBuf,
+        /// Also read what the base names in this directory; once for each, in the order in which the server has them.
+        #[arg(long, value_name = "DIRECTORY")]
+        storage_dir: Vec<PathBuf>,
         #[command(flatten)]
         search: convert::Search,
     },
@@ -133,7 +136,7 @@ fn run(cli: &Cli, keys: Option<Arc<LogKeys>>, report: &mut Report) -> Result<Out
         Task::Convert(task) => Ok(convert::convert(task, cli.key_file.as_deref(), report)),
         Task::Ping(task) => Ok(ping::ping(task, report)),
         Task::Support(task) => Ok(support::support(task, report)),
-        Task::Verify { path, search } => verify::verify((path, keys), search.bytes(), report),
+        Task::Verify { path, storage_dir, search } => verify::verify((path, storage_dir, keys), search.bytes(), report),
         Task::Show { directory, units } => show::show((directory, keys), *units, report),
         Task::Cut { directory, at, at_time, yes } => cut::cut((directory, keys), cut::Limit::new(*at, *at_time), *yes, report),
         Task::Repair { directory, yes } => repair::repair((directory, keys), *yes, report),

@@ -20,7 +20,7 @@ pub(crate) fn repair((path, keys): (&Path, Option<Arc<LogKeys>>), yes: bool, rep
         Ok(Some(_)) => {
             report.say("done", false, "the manifest is whole; what it names:");
             // A part of a base that is damaged is nowhere else, and the end of a log is dropped by `cut`.
-            return verify_log(path, keys, report);
+            return verify_log((path, &[]), keys, report);
         }
         Err(Fault::Unknown { path, offset, what }) => return Err(Fault::Unknown { path, offset, what }),
         Err(fault) => report.say("reason", fault.to_string(), fault.to_string()),

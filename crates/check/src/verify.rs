@@ -1,7 +1,8 @@
 //! `verify`: reads all of a log, its base included; or a snapshot.
 
 use std::collections::BTreeSet;
-use std::path::Path;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use almandine_io::files;
@@ -17,17 +18,22 @@ use crate::report::{Outcome, Report};
 use crate::snapshot;
 
 pub(crate) fn verify(
-    (path, keys): (&Path, Option<Arc<LogKeys>>),
+    (path, storage, keys): (&Path, &[PathBuf], Option<Arc<LogKeys>>),
     search_bytes: usize,
     report: &mut Report,
 ) -> Result<Outcome, Fault> {
     if files::open(path).is_ok() && !files::is_directory(path) {
         return snapshot::verify(path, search_bytes, report);
     }
-    verify_log(path, keys, report)
+    verify_log((path, storage), keys, report)
 }
 
-pub(crate) fn verify_log(path: &Path, keys: Option<Arc<LogKeys>>, report: &mut Report) -> Result<Outcome, Fault> {
+/// Reads a log, and what its base names in `storage-dir` if that is given.
+pub(crate) fn verify_log(
+    (path, storage): (&Path, &[PathBuf]),
+    keys: Option<Arc<LogKeys>>,
+    report: &mut Report,
+) -> Result<Outcome, Fault> {
     let log = Log::open(path, keys)?;
     let manifest = &log.manifest;
     report.say("log", format!("{:032x}", manifest.id), format!("log {:032x}, {} runs", manifest.id, manifest.run));
@@ -43,6 +49,7 @@ pub(crate) fn verify_log(path: &Path, keys: Option<Arc<LogKeys>>, report: &mut R
             let why = format!("base {} needs the log up to LSN {}", base.number, base.through);
             return Err(Fault::Missing { path: log.path.join("log-…"), why });
         }
+        verify_pages(&log, base, storage, report)?;
     }
     let clean = if manifest.end.is_some() { "the last run has ended cleanly" } else { "the last run has not ended cleanly" };
     report.say("clean", manifest.end.is_some(), clean);
@@ -107,7 +114,31 @@ fn verify_base(log: &Log, base: BaseEntry, part: u32, report: &mut Report) -> Re
 /// The part of a base that names what lies in `storage-dir`.
 const DEVICE_PART: u32 = 1;
 
-/// Reads what a base names in `storage-dir`, which is not looked at, and returns how many keys that is.
+/// Reads the pages that a base names in `storage-dir`.
+fn verify_pages(log: &Log, base: BaseEntry, storage: &[PathBuf], report: &mut Report) -> Result<(), Fault> {
+    let names_pages = base.parts > DEVICE_PART;
+    match storage {
+        [] if names_pages => {
+            report.say("storage_pages", Value::Null, "what the base names in storage-dir is not looked at without --storage-dir");
+        }
+        [first, ..] if names_pages => {
+            let table = base_path(&log.path, base.number, DEVICE_PART);
+            let read = almandine_server::read_pages(&table, storage, log.manifest.id);
+            let path = first.clone();
+            let read = read.map_err(|error| match error.kind() {
+                ErrorKind::InvalidData => Fault::BaseDamaged { path, offset: 0, why: error.to_string() },
+                ErrorKind::NotFound | ErrorKind::UnexpectedEof => Fault::Missing { path, why: error.to_string() },
+                _ => Fault::Io { what: "read", path, error },
+            })?;
+            let line = format!("{} pages in storage-dir, {} bytes with large values", read.pages, read.bytes);
+            report.say("storage_pages", read.pages, line);
+        }
+        _ => {}
+    }
+    Ok(())
+}
+
+/// Reads what a base says of `storage-dir`, and returns how many keys that is.
 fn verify_device(log: &Log, base: BaseEntry, path: &Path) -> Result<u64, Fault> {
     let keys = files::open(path).map_err(BaseFault::from).and_then(|file| {
         let mut reader = DeviceReader::open(FileInput::new(file))?;

@@ -219,6 +219,19 @@ pub fn disk_bytes(path: impl AsRef<Path>) -> io::Result<u64> {
     Ok(fs::metadata(path)?.blocks() * 512)
 }
 
+/// Bytes that a process of this user may still write to the file system of a path.
+pub fn free_bytes(path: impl AsRef<Path>) -> io::Result<u64> {
+    simulated!(|_disk| Ok(u64::MAX));
+    let room = rustix::fs::statvfs(path.as_ref())?;
+    Ok(room.f_bavail.saturating_mul(room.f_frsize))
+}
+
+/// Removes an empty directory.
+pub fn remove_directory(path: impl AsRef<Path>) -> io::Result<()> {
+    simulated!(|_disk| Err(io::Error::from(io::ErrorKind::Unsupported)));
+    fs::remove_dir(path)
+}
+
 /// What tells a file from every other one that exists: its device and inode. Links are not followed.
 ///
 /// # Errors
@@ -254,6 +267,7 @@ mod tests {
         assert_eq!(read_to_string(&new).unwrap(), "one\ntwo\n");
         assert_eq!(read(&new).unwrap().len(), 8);
         assert!(disk_bytes(&new).is_ok() && disk_bytes(&old).is_err());
+        assert!(free_bytes(&directory).unwrap() > 0 && free_bytes(&old).is_err());
         assert!(canonical(directory.join(".").join("new")).unwrap().ends_with("new"));
         replace(&new, "three\n").unwrap();
         assert_eq!((read(&new).unwrap(), names(&directory).unwrap().len()), (b"three\n".to_vec(), 1));
@@ -264,6 +278,7 @@ mod tests {
         remove(&old).unwrap();
         remove(&new).unwrap();
         assert!(names(&directory).unwrap().is_empty());
-        fs::remove_dir(&directory).unwrap();
+        remove_directory(&directory).unwrap();
+        assert!(!is_directory(&directory));
     }
 }

@@ -20,6 +20,7 @@ pub mod mapping;
 pub mod memory;
 pub mod process;
 pub mod reactor;
+mod share;
 pub mod signal;
 #[cfg(feature = "sim")]
 pub mod sim;

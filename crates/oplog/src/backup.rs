@@ -3,6 +3,9 @@
 //!
 //! A backup is a log with a clean end: a server starts from a copy of it, and `almandine-check` reads it. Its segments are closed
 //! ones, but for a last empty one of its own: so each part of the others is known to have been durable.
+//!
+//! The log may get further bases meanwhile, if [`keep`] is called before each of them is named: what drops out of the log then
+//! has its name in the backup already.
 
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
@@ -21,6 +24,30 @@ pub struct Pinned {
     directory: PathBuf,
     log: u128,
     base: BaseEntry,
+    /// Segments whose names it has.
+    kept: Vec<SegmentEntry>,
+    /// Where the first one begins that it lacks.
+    lacks_from: u64,
+}
+
+impl Pinned {
+    /// The directory.
+    #[must_use]
+    pub fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    /// The number of the log.
+    #[must_use]
+    pub fn log(&self) -> u128 {
+        self.log
+    }
+
+    /// The file of a part of the base.
+    #[must_use]
+    pub fn base_path(&self, part: u32) -> PathBuf {
+        base_path(&self.directory, self.base.number, part)
+    }
 }
 
 /// Begins a backup of the log in `from` in an empty directory: its base is there, and where that is.
@@ -38,39 +65,62 @@ pub fn pin_base(from: &Path, directory: &Path) -> Result<(Pinned, Vec<PathBuf>),
         link(&base_path(from, base.number, part), to)?;
     }
     sync(directory)?;
-    Ok((Pinned { directory: directory.to_owned(), log: manifest.id, base }, parts))
+    let (directory, lacks_from) = (directory.to_owned(), base.lsn);
+    Ok((Pinned { directory, log: manifest.id, base, kept: Vec::new(), lacks_from }, parts))
+}
+
+/// Takes the names of all segments of the log in `from` that have ended: a base may be named then. Their files.
+///
+/// # Errors
+/// Of the system; or some are gone already.
+pub fn keep(pinned: &mut Pinned, from: &Path) -> Result<Vec<PathBuf>, Fault> {
+    let manifest = manifest_of(from)?;
+    let end = manifest.segments.last().map_or(0, |last| last.lsn);
+    let paths = keep_until(pinned, from, &manifest, end)?;
+    sync(&pinned.directory)?;
+    Ok(paths)
+}
+
+/// Takes the names of the segments that end at or before a place where one begins.
+fn keep_until(pinned: &mut Pinned, from: &Path, manifest: &Manifest, end: u64) -> Result<Vec<PathBuf>, Fault> {
+    let is_there = |lsn: u64| manifest.segments.iter().any(|segment| segment.lsn == lsn);
+    if manifest.id != pinned.log || !is_there(pinned.lacks_from) || !is_there(end) {
+        let why = "the log does not go on from the base of the backup any more";
+        return Err(Fault::io("back up", from, io::Error::other(why)));
+    }
+    let mut paths = Vec::new();
+    for segment in manifest.segments.iter().filter(|segment| (pinned.lacks_from..end).contains(&segment.lsn)) {
+        let to = segment_path(&pinned.directory, segment.number);
+        link(&segment_path(from, segment.number), &to)?;
+        pinned.kept.push(*segment);
+        paths.push(to);
+    }
+    debug_assert!(pinned.kept.is_sorted_by(|a, b| a.lsn < b.lsn), "the segments of a log follow each other");
+    pinned.lacks_from = end;
+    Ok(paths)
 }
 
 /// Completes a backup with all segments of the log in `from` that end before a place where a segment begins. Their files, and the
-/// manifest's.
+/// manifest's; not those that were [kept](keep) before.
 ///
 /// # Errors
-/// Of the system; or the log has another base than the backup.
-pub fn seal(pinned: &Pinned, from: &Path, end: Place) -> Result<Vec<PathBuf>, Fault> {
-    let Pinned { directory, log, base } = pinned;
+/// Of the system; or the log does not go on from the base of the backup any more.
+pub fn seal(mut pinned: Pinned, from: &Path, end: Place) -> Result<Vec<PathBuf>, Fault> {
     let manifest = manifest_of(from)?;
-    let last = manifest.segments.iter().find(|segment| segment.lsn == end.lsn);
-    let (true, Some(last)) = (manifest.id == *log && manifest.base == Some(*base), last) else {
-        let why = "the log does not go on from the base of the backup any more";
-        return Err(Fault::io("back up", from, io::Error::other(why)));
+    let mut paths = keep_until(&mut pinned, from, &manifest, end.lsn)?;
+    let Pinned { directory, base, kept: mut segments, .. } = pinned;
+    let Some(last) = manifest.segments.iter().find(|segment| segment.lsn == end.lsn) else {
+        return Err(Fault::io("back up", from, io::Error::other("no segment begins where the backup ends")));
     };
     debug_assert!(base.through <= end.lsn, "INV-CHECKPOINT-1: the log of a backup completes its base");
-    let mut segments: Vec<SegmentEntry> =
-        manifest.segments.iter().copied().filter(|segment| (base.lsn..end.lsn).contains(&segment.lsn)).collect();
-    let mut paths = Vec::new();
-    for segment in &segments {
-        let to = segment_path(directory, segment.number);
-        link(&segment_path(from, segment.number), &to)?;
-        paths.push(to);
-    }
     // The log writes to its own one from here on.
     let empty = SegmentEntry { bytes: BLOCK_BYTES as u64, ..*last };
-    let to = segment_path(directory, empty.number);
+    let to = segment_path(&directory, empty.number);
     files::replace(&to, [0; BLOCK_BYTES]).map_err(|error| Fault::io("write", &to, error))?;
     paths.push(to);
     segments.push(empty);
-    let sealed = Manifest { segments, rings: None, end: Some(end.lsn), ..manifest };
-    sync(directory)?;
+    let sealed = Manifest { segments, rings: None, base: Some(base), end: Some(end.lsn), ..manifest };
+    sync(&directory)?;
     let to = directory.join(MANIFEST);
     files::replace(&to, sealed.encode()).map_err(|error| Fault::io("write", &to, error))?;
     paths.push(to);

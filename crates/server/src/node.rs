@@ -160,11 +160,12 @@ impl Node {
         let saver = snapshots::start(Arc::clone(&instance), Arc::clone(&host), load_log(&instance, &host, &log, table))?;
         let (control, saver) = (Some(control), Some(saver));
         let below = Arc::clone(&host);
-        operation_log::install_backups(&instance, move |settings| below.directory(settings));
+        let copies = operation_log::install_backups(&instance, move |settings| below.directory(settings));
         let rewriter = Some(operation_log::start(
             Arc::clone(&instance),
             Arc::clone(&log),
             Box::new(move |settings| host.directory(settings)),
+            copies,
         )?);
         let archiver = Archiver::start(Arc::clone(&instance), Arc::clone(&log))?;
         Ok(Self { instance, table, network, handle, reactor: selected.kind, control, saver, data, log, rewriter, archiver })

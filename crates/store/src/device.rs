@@ -3,8 +3,9 @@
 use crate::log::{Log, PAGE_BYTES};
 use crate::session::Session;
 use crate::store::Store;
-use crate::tier::Tier;
 use crate::tier::pages::PageRow;
+use crate::tier::retained::DeviceLease;
+use crate::tier::{Storage, Tier};
 use almandine_base::step;
 use std::io;
 use std::sync::atomic::Ordering;
@@ -91,6 +92,25 @@ impl StoreDevice<'_> {
         if is_complete {
             self.tier.space.retained.complete_base(base.number).into_iter().for_each(|space| self.tier.free(space));
         }
+    }
+
+    /// Has all that a base names stay on the device (INV-LEASE-1), before the next base is complete.
+    pub fn begin_lease(self, base: DeviceBase) -> DeviceLease {
+        debug_assert!(base.below <= self.store.inner.log.head(), "INV-LEASE-1: a base names what left memory before");
+        let lease = DeviceLease::new(base.number, base.below);
+        self.tier.space.retained.begin_lease(lease);
+        lease
+    }
+
+    /// Ends that: what nothing else keeps goes back.
+    pub fn end_lease(self, lease: DeviceLease) {
+        self.tier.space.retained.end_lease(lease).into_iter().for_each(|space| self.tier.free(space));
+    }
+
+    /// What pages and large values lie on.
+    #[must_use]
+    pub fn storage(self) -> Storage {
+        self.tier.storage.clone()
     }
 
     /// Bytes on the device that are kept for bases.

@@ -73,6 +73,8 @@ section! {
         => backup_directory: String;
     "backup-sealed-ttl": NATURAL = "0" [] "Seconds after which a sealed backup is removed; 0 for never, before BACKUP CLEANUP."
         => backup_sealed_s: u64;
+    "backup-copy-rate": (Kind::Memory(1 << 20, i64::MAX as u64)) = "256mb" [own]
+        "Bytes per second that a backup copies of storage-dir." => backup_copy_rate: u64;
     "no-appendfsync-on-rewrite": YES_NO = "no" [] "Do not flush while the log of writes is rewritten.";
     "auto-aof-rewrite-percentage": NATURAL = "100" []
         "Growth at which the log of writes is rewritten, in per cent of what it was behind the last time; 0 for never."

@@ -201,6 +201,7 @@ pub static FAMILIES: &[Family] = &[
         labelled::storage_state),
     field("almandine_storage_device_bytes", "storage_device_bytes"),
     field("almandine_storage_retained_bytes", "storage_retained_bytes"),
+    field("almandine_storage_leased_bytes", "storage_leased_bytes"),
     field("almandine_storage_live_bytes", "storage_live_bytes"),
     field("almandine_storage_log_limit_bytes", "log_memory_limit_bytes"),
     field("almandine_storage_reads_total", "storage_reads"),

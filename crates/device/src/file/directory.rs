@@ -12,7 +12,8 @@ use almandine_io::{files, process};
 use super::{FileOptions, OpenMode, Removed, probe_direct};
 use crate::{BLOCK_BYTES, error};
 
-const LOCK: &str = "almandine.lock";
+/// The file that the process locks which uses a directory.
+pub const LOCK: &str = "almandine.lock";
 const FORMAT: &str = "almandine.format";
 const FORMAT_NEW: &str = "almandine.format.new";
 const PROBE: &str = "almandine.probe";
@@ -146,9 +147,14 @@ fn segments(path: &Path) -> io::Result<Vec<u64>> {
     Ok(indices)
 }
 
+/// Whether a file in the directory of a device has a name that a device gives.
+#[must_use]
+pub fn is_of_device(name: &str) -> bool {
+    [LOCK, FORMAT, FORMAT_NEW, PROBE].contains(&name) || segment_index(name).is_some()
+}
+
 fn refuse_foreign_files(path: &Path) -> io::Result<()> {
-    let ours = |name: &str| [LOCK, FORMAT, FORMAT_NEW, PROBE, NOBODYS].contains(&name) || segment_index(name).is_some();
-    let Some(foreign) = names(path)?.into_iter().find(|name| !ours(name)) else { return Ok(()) };
+    let Some(foreign) = names(path)?.into_iter().find(|name| *name != NOBODYS && !is_of_device(name)) else { return Ok(()) };
     let text = format!(
         "{} holds {foreign:?}, which is not of this server: choose a directory of its own for the storage, or move the file away",
         path.display()

@@ -23,6 +23,8 @@ use segment::Segment;
 mod directory;
 mod segment;
 
+pub use directory::{LOCK, is_of_device};
+
 /// What to do with what a directory holds already.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OpenMode {
@@ -138,6 +140,41 @@ impl FileDevice {
         self.files.segment_bytes
     }
 
+    /// Writes whole blocks that are those of `from` byte for byte: where the file systems can, both share them from now on. True:
+    /// they do.
+    ///
+    /// # Errors
+    /// When not everything was written; then the range holds anything.
+    pub fn write_shared(&self, offset: u64, data: &[u8], from: &Source) -> io::Result<bool> {
+        let Source::File { file: source, offset: from } = from else {
+            return self.write(offset, data).map(|()| false);
+        };
+        let mut shares = true;
+        self.write_parts(offset, data, |file, position, part| {
+            shares = shares && file.share_blocks(position, part.len() as u64, source, from + part.start as u64)?;
+            if shares { Ok(()) } else { file.write_all_at(&data[part], position) }
+        })?;
+        Ok(shares)
+    }
+
+    fn write_parts(
+        &self,
+        offset: u64,
+        data: &[u8],
+        mut write: impl FnMut(&File, u64, std::ops::Range<usize>) -> io::Result<()>,
+    ) -> io::Result<()> {
+        error::check_transfer("write", offset, data)?;
+        for (index, position, part) in self.files.parts(offset, data.len()) {
+            let end = position + part.len() as u64;
+            debug_assert!(end <= self.files.segment_bytes, "a part lies in one segment");
+            let segment = self.files.begin_write(index)?;
+            let written = write(segment.file(), position, part);
+            segment.end_write(position, if written.is_ok() { end } else { position }, &self.files.used);
+            written.map_err(|e| self.files.failed("write", offset, data.len(), &e))?;
+        }
+        Ok(())
+    }
+
     /// The ranges that hold something, as begin and end, in ascending order; ranges of two segments may touch.
     #[must_use]
     pub fn held(&self) -> Vec<(u64, u64)> {
@@ -236,16 +273,7 @@ impl BlockingSource for Files {
 
 impl Device for FileDevice {
     fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
-        error::check_transfer("write", offset, data)?;
-        for (index, position, part) in self.files.parts(offset, data.len()) {
-            let end = position + part.len() as u64;
-            debug_assert!(end <= self.files.segment_bytes, "a part lies in one segment");
-            let segment = self.files.begin_write(index)?;
-            let written = segment.file().write_all_at(&data[part.clone()], position);
-            segment.end_write(position, if written.is_ok() { end } else { position }, &self.files.used);
-            written.map_err(|e| self.files.failed("write", offset, data.len(), &e))?;
-        }
-        Ok(())
+        self.write_parts(offset, data, |file, position, part| file.write_all_at(&data[part], position))
     }
 
     fn read(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()> {

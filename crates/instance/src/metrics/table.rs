@@ -372,6 +372,8 @@ metrics! {
     Storage Gauge storage_device_bytes: "Bytes that the data takes on the device" = |r| Integer(r.tier.device_bytes);
     Storage Gauge storage_retained_bytes: "Of these, bytes that only bases of the log need, until the next one is written" =
         |r| Integer(r.tier.retained_bytes);
+    Storage Gauge storage_leased_bytes: "Of these, bytes that the next one does not give back, because a backup copies them" =
+        |r| Integer(r.tier.leased_bytes);
     Storage Gauge storage_read_ahead_left: "Records that were in memory before the start and are still to be read" =
         |r| Integer(r.tier.read_ahead_left);
     Storage Gauge storage_live_bytes: "Of these, live records, as far as it is known" = |r| Integer(r.tier.device_live_bytes);

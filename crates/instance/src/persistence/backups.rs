@@ -3,6 +3,9 @@
 //! One is taken at a time, by the thread that writes bases: it is *pending* until that thread is free, *snapshotting* while a new
 //! base is written, *incrementing* while the log behind that base grows, and *sealed* when its files are complete. In between the
 //! log is not rewritten: its files are the backup's.
+//!
+//! With data on a device, what the base names there is copied before it is incrementing. That may take long, so the log is
+//! rewritten meanwhile and behind it, as space of the device asks for, and its files are kept for the backup.
 
 use std::path::PathBuf;
 use std::sync::{OnceLock, PoisonError};
@@ -24,6 +27,8 @@ pub enum BackupState {
     Pending,
     /// Its base is being written.
     Snapshotting,
+    /// Its base is there, and what that names on a device is copied.
+    Copying,
     /// Its base is there, and the log behind it grows.
     Incrementing,
     /// Its files are complete.
@@ -39,7 +44,7 @@ impl BackupState {
         match self {
             Self::Idle => "idle",
             Self::Pending => "pending",
-            Self::Snapshotting => "snapshotting",
+            Self::Snapshotting | Self::Copying => "snapshotting",
             Self::Incrementing => "incrementing",
             Self::Sealed => "sealed",
             Self::Failed => "failed",
@@ -48,7 +53,12 @@ impl BackupState {
 
     /// Whether it is under way.
     fn is_begun(self) -> bool {
-        matches!(self, Self::Pending | Self::Snapshotting | Self::Incrementing)
+        matches!(self, Self::Pending | Self::Snapshotting) || self.has_base()
+    }
+
+    /// Whether it has its base, and needs the log behind that.
+    fn has_base(self) -> bool {
+        matches!(self, Self::Copying | Self::Incrementing)
     }
 }
 
@@ -97,6 +107,8 @@ struct State {
     figures: BackupFigures,
     /// A client waits for its end.
     seals: bool,
+    /// The log may get further bases meanwhile, for its files are kept.
+    keeps_files: bool,
     /// Backups that were begun: what belongs to one that was given up is known by it.
     number: u64,
 }
@@ -139,7 +151,7 @@ impl Backups {
         let mut state = self.state();
         match state.figures.state {
             BackupState::Incrementing => {}
-            BackupState::Pending | BackupState::Snapshotting => {
+            BackupState::Pending | BackupState::Snapshotting | BackupState::Copying => {
                 return Err("the base of the backup is not written yet: BACKUP STATUS tells when it is".to_owned());
             }
             BackupState::Idle | BackupState::Sealed | BackupState::Failed => return Err("no backup is in progress".to_owned()),
@@ -211,7 +223,20 @@ impl Backups {
     /// Whether the log may not be rewritten, because its files belong to one.
     #[must_use]
     pub fn holds_log(&self) -> bool {
-        self.state().figures.state == BackupState::Incrementing
+        let state = self.state();
+        state.figures.state.has_base() && !state.keeps_files
+    }
+
+    /// Whether one has its base and needs the log behind that.
+    #[must_use]
+    pub fn needs_log(&self) -> bool {
+        self.state().figures.state.has_base()
+    }
+
+    /// Whether what the base of one names on a device is being copied.
+    #[must_use]
+    pub fn copies(&self) -> bool {
+        self.state().figures.state == BackupState::Copying
     }
 
     /// The base that is written now is that of the pending one, if there is one. Its number.
@@ -220,6 +245,7 @@ impl Backups {
         let mut state = self.state();
         (state.figures.state == BackupState::Pending).then(|| {
             state.figures.state = BackupState::Snapshotting;
+            state.keeps_files = false;
             state.number
         })
     }
@@ -227,6 +253,38 @@ impl Backups {
     /// The base of this one is there, in files that `pin` makes. Not if it was given up.
     pub fn pin(&self, number: u64, pin: impl FnOnce() -> Result<Vec<PathBuf>, String>) {
         self.go_on(number, BackupState::Snapshotting, BackupState::Incrementing, pin);
+    }
+
+    /// The base of this one is there, in files that `pin` makes; what it names on a device is to be copied.
+    pub fn pin_and_copy(&self, number: u64, pin: impl FnOnce() -> Result<Vec<PathBuf>, String>) {
+        self.state().keeps_files = true;
+        self.go_on(number, BackupState::Snapshotting, BackupState::Copying, pin);
+    }
+
+    /// That is copied, to these files; or why it could not be. Then nothing of the backup stays: it may have filled the disk.
+    pub fn copied(&self, number: u64, copied: Result<Vec<PathBuf>, String>) {
+        let failed = copied.is_err();
+        self.go_on(number, BackupState::Copying, BackupState::Incrementing, || copied);
+        let _used = self.use_files();
+        let is_this = |state: &State| state.number == number && state.figures.state == BackupState::Failed;
+        if failed && is_this(&self.state()) {
+            let _ = self.files().and_then(BackupFiles::clear);
+        }
+    }
+
+    /// A base of the log is about to be named: the one that is under way takes the names of the files that it needs of those
+    /// before.
+    pub fn keep(&self, keep: impl FnOnce() -> Result<Vec<PathBuf>, String>) {
+        let _used = self.use_files();
+        if !self.needs_log() {
+            return;
+        }
+        let kept = keep();
+        let mut state = self.state();
+        match kept {
+            Ok(files) => state.figures.files.extend(files),
+            Err(why) => self.fail_with(&mut state, &why),
+        }
     }
 
     /// Whether a client asks for the end of the one that is under way; its number then.
@@ -364,6 +422,45 @@ mod tests {
         assert!(backups.clean_after(1000).is_some_and(|left| left.as_secs() > 900) && cleared.load(Ordering::Relaxed) == 0);
         backups.clean().unwrap();
         assert_eq!((backups.figures(), cleared.load(Ordering::Relaxed)), (BackupFigures::default(), 1));
+    }
+
+    #[test]
+    fn a_backup_that_copies_lets_the_log_go_on_and_keeps_its_files() {
+        let (backups, cleared) = backups();
+        let begin = || {
+            backups.start().unwrap();
+            let number = backups.begin().unwrap();
+            backups.pin_and_copy(number, || Ok(vec!["base".into()]));
+            number
+        };
+        backups.keep(|| panic!("there is none"));
+        let number = begin();
+        assert!(backups.copies() && backups.needs_log() && !backups.holds_log());
+        assert_eq!((backups.figures().state.name(), backups.figures().files.len()), ("snapshotting", 1));
+        assert!(backups.seal(|| ()).is_err_and(|why| why.contains("not written yet")));
+        backups.keep(|| Ok(vec!["segment".into()]));
+        backups.copied(number, Ok(vec!["page".into()]));
+        assert!(!backups.copies() && backups.needs_log() && !backups.holds_log());
+        assert_eq!((backups.figures().state, backups.figures().files.len()), (BackupState::Incrementing, 3));
+        backups.keep(|| Err("a gap".to_owned()));
+        assert_eq!((backups.figures().state, &*backups.figures().error), (BackupState::Failed, "a gap"));
+        assert_eq!(cleared.load(Ordering::Relaxed), 0);
+        // What could not be copied leaves nothing.
+        let second = begin();
+        backups.copied(number, Err("of another one".to_owned()));
+        assert!(backups.copies() && cleared.load(Ordering::Relaxed) == 0);
+        backups.copied(second, Err("no room".to_owned()));
+        assert_eq!((&*backups.figures().error, cleared.load(Ordering::Relaxed)), ("no room", 1));
+        // Its base is not written any more, so nothing is to be ended.
+        let third = begin();
+        assert_eq!(backups.abort(), Ok(false));
+        backups.copied(third, Ok(Vec::new()));
+        assert_eq!(backups.figures().state, BackupState::Failed);
+        // And the next one without a device holds the log.
+        backups.start().unwrap();
+        let fourth = backups.begin().unwrap();
+        backups.pin(fourth, || Ok(Vec::new()));
+        assert!(backups.holds_log());
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Backups: what a log had at one place, whatever becomes of the log.
 
 use almandine_oplog::append::{Appender, Place};
-use almandine_oplog::backup::{check_empty, clear, pin_base, seal};
+use almandine_oplog::backup::{check_empty, clear, keep, pin_base, seal};
 use almandine_oplog::directory::base_path;
 use almandine_oplog::manifest::BaseEntry;
 
@@ -26,7 +26,7 @@ fn backed_up(log: &Folder, backup: &Folder, groups: u64) -> (Appender, Vec<Unit>
     assert!(check_empty(&backup.0).is_err());
     let units = (0..groups).flat_map(|group| append(&mut appender, 2 + group, &[50_000, 7], group % 2 == 0)).collect();
     let end = appender.rotate().unwrap();
-    let files = seal(&pinned, &log.0, end).unwrap();
+    let files = seal(pinned, &log.0, end).unwrap();
     assert!(files.iter().all(|file| file.exists()));
     assert_eq!(files.len(), appender.manifest().segments.len() + 1, "all segments but the last, one that is empty, a manifest");
     (appender, units)
@@ -73,6 +73,39 @@ fn a_backup_stays_as_it_is_when_the_log_drops_its_segments() {
     assert_eq!(std::fs::read(base_path(&backup.0, 1, 0)).unwrap(), b"base 1");
 }
 
+/// With the names of what each base drops, the backup has all from its own base on.
+#[test]
+fn a_log_that_gets_further_bases_completes_a_backup_that_keeps_its_segments() {
+    let (log, backup) = (Folder::new("further"), Folder::new("further-backup"));
+    let mut appender = log.begin();
+    append(&mut appender, 1, &[10], true);
+    name_base(&mut appender, 1);
+    let (mut pinned, _) = pin_base(&log.0, &backup.0).unwrap();
+    let (mut units, mut files) = (Vec::new(), Vec::new());
+    for base in 2..6 {
+        units.extend((0..5).flat_map(|group| append(&mut appender, base * 10 + group, &[50_000, 7], group % 2 == 0)));
+        let before = appender.manifest().segments.len();
+        appender.rotate().unwrap();
+        files.extend(keep(&mut pinned, &log.0).unwrap());
+        assert!(keep(&mut pinned, &log.0).unwrap().is_empty(), "once");
+        name_base(&mut appender, base);
+        assert!(appender.manifest().segments.len() <= before);
+    }
+    units.extend(append(&mut appender, 100, &[70_000], true));
+    let end = appender.rotate().unwrap();
+    files.extend(seal(pinned, &log.0, end).unwrap());
+    append(&mut appender, 200, &[10], true);
+    let (read, end) = backup.read().unwrap();
+    assert!(read == units && end.torn.is_none() && end.place == end.proven);
+    assert_eq!(std::fs::read(base_path(&backup.0, 1, 0)).unwrap(), b"base 1");
+    // And no file that is not told.
+    let mut there: Vec<_> = std::fs::read_dir(&backup.0).unwrap().map(|file| file.unwrap().path()).collect();
+    there.retain(|path| *path != base_path(&backup.0, 1, 0) && path.file_name().is_some_and(|name| name != "LOCK"));
+    there.sort();
+    files.sort();
+    assert_eq!(there, files);
+}
+
 #[test]
 fn a_log_with_another_base_does_not_complete_a_backup() {
     let (log, backup) = (Folder::new("another"), Folder::new("another-backup"));
@@ -83,7 +116,7 @@ fn a_log_with_another_base_does_not_complete_a_backup() {
     append(&mut appender, 2, &[10], true);
     name_base(&mut appender, 2);
     let end = appender.rotate().unwrap();
-    assert!(seal(&pinned, &log.0, end).unwrap_err().to_string().contains("does not go on from the base"));
+    assert!(seal(pinned, &log.0, end).unwrap_err().to_string().contains("does not go on from the base"));
 }
 
 /// The control: a log that writes again to what a backup has.

@@ -3,23 +3,31 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
 
+use almandine_base::step;
 use almandine_config::Settings;
 use almandine_instance::{BackupFiles, Instance, RewriteOutcome};
 use almandine_io::files;
-use almandine_oplog::backup::{Pinned, check_empty, clear, pin_base, seal};
+use almandine_keyspace::DeviceBase;
+use almandine_oplog::backup::{Pinned, check_empty, clear, keep, pin_base, seal};
 
+use super::base::DEVICE_PART;
+use super::page_copies::{self, Order, PageCopies};
+use super::retained::fills_storage;
 use super::running::RunningLog;
 
 /// The directory of backups.
 struct BackupDirectory {
     instance: Weak<Instance>,
     node: Box<dyn Fn(&Settings) -> PathBuf + Send + Sync>,
+    copies: Arc<PageCopies>,
 }
 
-/// Backups of a node lie below its directory, which `node` says.
-pub(crate) fn install(instance: &Arc<Instance>, node: impl Fn(&Settings) -> PathBuf + Send + Sync + 'static) {
-    let directory = BackupDirectory { instance: Arc::downgrade(instance), node: Box::new(node) };
+/// Backups of a node lie below its directory, which `node` says. Returns what copies for them, for the thread that writes bases.
+pub(crate) fn install(instance: &Arc<Instance>, node: impl Fn(&Settings) -> PathBuf + Send + Sync + 'static) -> Arc<PageCopies> {
+    let copies = Arc::<PageCopies>::default();
+    let directory = BackupDirectory { instance: Arc::downgrade(instance), node: Box::new(node), copies: Arc::clone(&copies) };
     instance.persistence.backups.install(Box::new(directory));
+    copies
 }
 
 impl BackupDirectory {
@@ -38,14 +46,14 @@ impl BackupFiles for BackupDirectory {
         if !instance.persistence.log.is_on() {
             return Err("a backup needs the log of writes: set appendonly to yes".to_owned());
         }
-        if instance.keyspace.log().device().is_some() {
-            return Err("a backup does not have what lies in storage-dir yet: use BGSAVE".to_owned());
-        }
         check_empty(&self.path(&instance)?).map_err(|fault| fault.to_string())
     }
 
     fn clear(&self) -> Result<(), String> {
-        clear(&self.path(&*self.instance()?)?).map_err(|fault| fault.to_string())
+        self.copies.stop();
+        let path = self.path(&*self.instance()?)?;
+        page_copies::clear(&path);
+        clear(&path).map_err(|fault| fault.to_string())
     }
 }
 
@@ -56,41 +64,88 @@ fn path(instance: &Instance, node: &Path) -> Result<PathBuf, String> {
 }
 
 /// The backup that the thread has begun.
-#[derive(Default)]
 pub(super) struct Backup {
     pinned: Option<Pinned>,
+    copies: Arc<PageCopies>,
 }
 
 impl Backup {
-    /// A base was written, of this backup.
-    pub(super) fn pin(&mut self, instance: &Instance, log: &RunningLog, node: &Path, number: u64, outcome: RewriteOutcome) {
-        instance.persistence.backups.pin(number, || {
+    pub(super) fn new(copies: Arc<PageCopies>) -> Self {
+        Self { pinned: None, copies }
+    }
+
+    /// A base was written, of this backup; with a device, what it names there is copied now.
+    pub(super) fn pin(
+        &mut self,
+        instance: &Arc<Instance>,
+        (log, node): (&RunningLog, &Path),
+        number: u64,
+        (outcome, device): (RewriteOutcome, Option<DeviceBase>),
+    ) {
+        let backups = &instance.persistence.backups;
+        let pin = || {
             if outcome != RewriteOutcome::Done {
                 return Err("its base could not be written, see the server's log".to_owned());
             }
             let directory = path(instance, node)?;
             let (pinned, files) = pin_base(&log.directory, &directory).map_err(|fault| fault.to_string())?;
-            tracing::info!("The backup in {} has its base; BACKUP SEAL ends it", directory.display());
+            if let Some(base) = device {
+                let order = Order { number, directory, table: pinned.base_path(DEVICE_PART), log: pinned.log(), base };
+                self.copies.start(instance, order)?;
+            } else {
+                tracing::info!("The backup in {} has its base; BACKUP SEAL ends it", directory.display());
+            }
             self.pinned = Some(pinned);
             Ok(files)
+        };
+        if device.is_some() {
+            backups.pin_and_copy(number, pin);
+        } else {
+            backups.pin(number, pin);
+        }
+    }
+
+    /// Before a base is named: what drops out of the log then and belongs to the backup is in it.
+    pub(super) fn keep(&mut self, instance: &Instance, log: &RunningLog) {
+        let persistence = &instance.persistence;
+        if persistence.log.lacks_base() {
+            persistence.backups.fail(LOG_BROKEN);
+        }
+        persistence.backups.keep(|| {
+            let pinned = self.pinned.as_mut().ok_or_else(|| "its base is unknown".to_owned())?;
+            step!(KeepSegments, keep(pinned, &log.directory).map_err(|fault| fault.to_string()), else Ok(Vec::new()))
         });
     }
 
     /// Does what is asked of the one that is under way. True: it has.
     pub(super) fn go_on(&mut self, instance: &Instance, log: Option<&RunningLog>) -> bool {
         let persistence = &instance.persistence;
-        let Some(log) = log.filter(|_| persistence.log.is_on()) else {
-            persistence.backups.fail("the log of writes was turned off");
-            return false;
-        };
-        if persistence.backups.holds_log() && persistence.log.lacks_base() {
-            persistence.backups.fail("the log of writes was broken");
+        let backups = &persistence.backups;
+        let log = log.filter(|_| persistence.log.is_on());
+        if log.is_none() {
+            backups.fail("the log of writes was turned off");
+        } else if backups.needs_log() && persistence.log.lacks_base() {
+            backups.fail(LOG_BROKEN);
+        } else if backups.copies() && fills_storage(instance) {
+            backups.fail("storage-dir was full, and only the backup needed some of it");
         }
-        let Some(number) = persistence.backups.asked_to_seal() else { return false };
-        persistence.backups.end(number, || {
+        if !backups.copies() {
+            self.copies.stop();
+        }
+        let Some(log) = log else { return false };
+        if let Some((number, copied)) = self.copies.take_copied() {
+            match &copied {
+                Ok(_) => tracing::info!("The backup has its base and what that names; BACKUP SEAL ends it"),
+                Err(why) => tracing::error!("The backup has failed: {why}"),
+            }
+            backups.copied(number, copied);
+            return true;
+        }
+        let Some(number) = backups.asked_to_seal() else { return false };
+        backups.end(number, || {
             let sealed = self.pinned.take().ok_or_else(|| "its base is unknown".to_owned()).and_then(|pinned| {
                 let end = log.writer.rotate().map_err(|fault| fault.to_string())?;
-                seal(&pinned, &log.directory, end.place).map_err(|fault| fault.to_string())
+                seal(pinned, &log.directory, end.place).map_err(|fault| fault.to_string())
             });
             match &sealed {
                 Ok(_) => tracing::info!("The backup is sealed"),
@@ -100,4 +155,12 @@ impl Backup {
         });
         true
     }
+
+    /// The server ends.
+    pub(super) fn end(self, instance: &Instance) {
+        instance.persistence.backups.fail("the server ends");
+        self.copies.stop();
+    }
 }
+
+const LOG_BROKEN: &str = "the log of writes was broken";

@@ -87,9 +87,17 @@ fn dump_base(
 ///
 /// Of what lies on a device that is named which was there when the base began; what goes there meanwhile is copied.
 ///
+/// `before_named` is called when it is complete, before the log drops what is older. Returns its bytes, and what it names on the
+/// device.
+///
 /// # Errors
 /// When it cannot be written; the log is as it was then, and has no file of it.
-pub(super) fn renew(instance: &Instance, log: &RunningLog, progress: &SaveProgress) -> Result<u64, SaveError> {
+pub(super) fn renew(
+    instance: &Instance,
+    log: &RunningLog,
+    progress: &SaveProgress,
+    before_named: &mut dyn FnMut(),
+) -> Result<(u64, Option<DeviceBase>), SaveError> {
     let failed = |fault: Fault| SaveError::Io(io::Error::other(fault));
     let mut accessor = session(instance)?;
     // Before the cut: no record on the device has an effect that is behind it.
@@ -112,10 +120,11 @@ pub(super) fn renew(instance: &Instance, log: &RunningLog, progress: &SaveProgre
         let (end, bytes) = completed.inspect_err(|_| paths.iter().for_each(|path| drop(files::remove(path))))?;
         let (lsn, through) = (begin.place.lsn, end.place.lsn);
         let base = BaseEntry { number, lsn, through, epoch: end.epoch, parts: parts(device), key: keys.current() };
+        before_named();
         // Where this fails, either of both bases may be named: both stay.
         log.writer.name_base(base).map_err(failed)?;
         instance.persistence.log.set_base_bytes(bytes);
-        Ok(bytes)
+        Ok((bytes, device))
     })();
     end(instance, device, renewed.is_ok());
     renewed

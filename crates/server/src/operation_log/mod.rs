@@ -12,10 +12,12 @@ mod objects;
 #[cfg(not(feature = "object-store"))]
 #[path = "no_objects.rs"]
 mod objects;
+mod page_copies;
 mod read;
 mod recover;
 mod rekey;
 mod reload;
+mod retained;
 mod rewriter;
 mod rings;
 mod running;
@@ -35,7 +37,8 @@ pub use objects::object_folder;
 pub(crate) use read::{Extent, read_log, write_new};
 pub(crate) use recover::recover;
 pub(crate) use reload::reload;
-pub(crate) use rewriter::{Rewriter, retained_too_much, start};
+pub(crate) use retained::{fills_storage, retained_too_much};
+pub(crate) use rewriter::{Rewriter, start};
 pub(crate) use running::LogSlot;
 pub(crate) use switch::follow;
 

@@ -80,7 +80,7 @@ pub(crate) fn recover(instance: &Arc<Instance>, table: &'static Table, mut found
     if is_wider || is_damaged {
         // What further databases consist of has to be in the base before anything of theirs is in the log; and a base without the
         // keys that are lost needs no leave to be loaded.
-        base::renew(instance, &log, &SaveProgress::default()).map_err(io::Error::other)?;
+        base::renew(instance, &log, &SaveProgress::default(), &mut || ()).map_err(io::Error::other)?;
     }
     let elapsed_ms = (clock::monotonic_ns() - began_ns) / 1_000_000;
     let units = redo.done().units;

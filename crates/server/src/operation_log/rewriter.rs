@@ -11,20 +11,20 @@ use std::time::Duration;
 
 use almandine_config::Settings;
 use almandine_config::choices::AofFormat;
-use almandine_device::watched::DeviceState;
 use almandine_instance::{Instance, RewriteCause, RewriteOutcome, SaveMeter};
 use almandine_io::clock;
 use almandine_io::thread::{self, JoinHandle, Waker};
+use almandine_keyspace::DeviceBase;
 use almandine_recovery::save::SaveError;
 
 use super::backup::Backup;
+use super::page_copies::PageCopies;
+use super::retained::retained_too_much;
 use super::running::{LogSlot, RunningLog};
 use super::{base, rekey};
 use crate::meter::Meter;
 use crate::redis_files;
 
-/// As much of the device may be kept for a base, however little that holds.
-const RETAINED_BYTES_MIN: u64 = 16 << 20;
 /// How long the thread sleeps at most while it waits for a word.
 const REST: Duration = Duration::from_secs(10);
 /// How long a log without any base waits for the next try.
@@ -54,15 +54,20 @@ impl Rewriter {
     }
 }
 
-/// Starts the thread.
-pub(crate) fn start(instance: Arc<Instance>, log: Arc<LogSlot>, directory: NodeDirectory) -> io::Result<Rewriter> {
+/// Starts the thread; `copies` copies for its backups.
+pub(crate) fn start(
+    instance: Arc<Instance>,
+    log: Arc<LogSlot>,
+    directory: NodeDirectory,
+    copies: Arc<PageCopies>,
+) -> io::Result<Rewriter> {
     let waker = Arc::new(Waker::new());
     instance.persistence.rewrites.install_waker(Arc::clone(&waker));
     let own = Arc::clone(&waker);
     let thread = thread::spawn("rewriter", move || {
         // Where that is not allowed, it competes with the workers on equal terms.
         let _ = thread::rank_behind_workers(thread::Rank::Copies);
-        let mut backup = Backup::default();
+        let mut backup = Backup::new(copies);
         while !instance.shutdown.requested() {
             let persistence = &instance.persistence;
             if backup.go_on(&instance, log.get().as_deref()) {
@@ -80,11 +85,11 @@ pub(crate) fn start(instance: Arc<Instance>, log: Arc<LogSlot>, directory: NodeD
             let cause = if may_begin { persistence.rewrites.next(is_due) } else { None };
             if let Some(cause) = cause {
                 let number = persistence.backups.begin();
-                let outcome = rewrite(&instance, running.as_deref(), &directory, cause);
-                persistence.rewrites.end(outcome);
+                let written = rewrite(&instance, running.as_deref(), (&directory, cause), &mut backup);
+                persistence.rewrites.end(written.0);
                 if let Some((log, number)) = running.as_deref().zip(number) {
                     let node = directory(&instance.config.snapshot().settings);
-                    backup.pin(&instance, log, &node, number, outcome);
+                    backup.pin(&instance, (log, &node), number, written);
                 }
                 // A snapshot may wait for its end.
                 persistence.saves.wake();
@@ -92,7 +97,7 @@ pub(crate) fn start(instance: Arc<Instance>, log: Arc<LogSlot>, directory: NodeD
             }
             own.wait(kept.map_or(sleep, |left| left.min(sleep)));
         }
-        instance.persistence.backups.fail("the server ends");
+        backup.end(&instance);
     })?;
     Ok(Rewriter { thread, waker })
 }
@@ -151,26 +156,21 @@ fn due_in(instance: &Instance) -> Duration {
     Duration::ZERO
 }
 
-/// Bytes on the device that only the last base needs, if they are more than a quarter of what it may hold, or holds, or it is full.
-pub(crate) fn retained_too_much(instance: &Instance) -> Option<u64> {
-    let tier = instance.keyspace.figures().tier()?;
-    if tier.retained_bytes > 0 && instance.gauges.storage.state() == DeviceState::Full {
-        return Some(tier.retained_bytes);
-    }
-    let may_hold = match instance.config.snapshot().settings.storage.directory_bytes {
-        0 => tier.device_bytes,
-        most => most,
-    };
-    (tier.retained_bytes > RETAINED_BYTES_MIN && tier.retained_bytes > may_hold / 4).then_some(tier.retained_bytes)
-}
-
 /// Bytes of the log and its base from which on it is rewritten by itself: more than `bytes_min`, and `percent` more than it had.
 fn due_bytes(was: u64, percent: u64, bytes_min: u64) -> Option<u64> {
     let grown = (u128::from(was) * (u128::from(percent) + 100)).div_ceil(100);
     (percent != 0).then(|| u64::try_from(grown).unwrap_or(u64::MAX).max(bytes_min.saturating_add(1)))
 }
 
-fn rewrite(instance: &Instance, log: Option<&RunningLog>, node_directory: &NodeDirectory, cause: RewriteCause) -> RewriteOutcome {
+/// What became of it, and what a new base names on the device.
+type Written = (RewriteOutcome, Option<DeviceBase>);
+
+fn rewrite(
+    instance: &Instance,
+    log: Option<&RunningLog>,
+    (node_directory, cause): (&NodeDirectory, RewriteCause),
+    backup: &mut Backup,
+) -> Written {
     let meter = Arc::new(Meter::default());
     let settings = &instance.config.snapshot().settings;
     let delay_us = settings.persistence.key_save_delay_us;
@@ -180,33 +180,39 @@ fn rewrite(instance: &Instance, log: Option<&RunningLog>, node_directory: &NodeD
     let directory = node_directory(settings);
     let exports = log.is_none() || cause == RewriteCause::Asked && settings.persistence.aof_format == AofFormat::Redis;
     let keyed = log.map_or(Ok(()), |log| rekey::read_again(log, settings, &directory, cause));
-    let renewed = keyed.map_err(SaveError::from).and_then(|()| log.map_or(Ok(()), |log| renew(instance, log, &meter)));
-    let written = renewed.and_then(|()| if exports { export(instance, &directory, log.is_some(), &meter) } else { Ok(()) });
+    let renewed = keyed.map_err(SaveError::from).and_then(|()| log.map_or(Ok(None), |log| renew(instance, log, &meter, backup)));
+    let written = renewed.and_then(|device| {
+        if exports {
+            export(instance, &directory, log.is_some(), &meter)?;
+        }
+        Ok(device)
+    });
     match written {
-        Ok(()) => {
+        Ok(device) => {
             tracing::info!("Background AOF rewrite finished successfully");
-            RewriteOutcome::Done
+            (RewriteOutcome::Done, device)
         }
         Err(SaveError::Cancelled) => {
             tracing::warn!("The rewriting of the log was given up");
-            RewriteOutcome::Cancelled
+            (RewriteOutcome::Cancelled, None)
         }
         Err(error) => {
             tracing::error!("Background AOF rewrite terminated with error: {error}. What was there before goes on as it is");
-            RewriteOutcome::Failed
+            (RewriteOutcome::Failed, None)
         }
     }
 }
 
-/// A new base for the log.
-fn renew(instance: &Instance, log: &RunningLog, meter: &Meter) -> Result<(), SaveError> {
+/// A new base for the log; what it names on the device.
+fn renew(instance: &Instance, log: &RunningLog, meter: &Meter, backup: &mut Backup) -> Result<Option<DeviceBase>, SaveError> {
     let began_ns = clock::monotonic_ns();
-    let bytes = base::renew(instance, log, &meter.0)?;
+    let (bytes, device) = base::renew(instance, log, &meter.0, &mut || backup.keep(instance, log))?;
     instance.persistence.archive.wake();
     let elapsed_ms = (clock::monotonic_ns() - began_ns) / 1_000_000;
     tracing::info!("The log begins with a new base: {} keys, {bytes} bytes, {elapsed_ms} ms", meter.keys());
     // From here on it counts, and not what was written before it began.
-    Ok(redis_files::end_own(&log.directory)?)
+    redis_files::end_own(&log.directory)?;
+    Ok(device)
 }
 
 /// An append-only file of Redis.

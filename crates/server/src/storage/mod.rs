@@ -8,7 +8,7 @@ use almandine_config::Settings;
 use almandine_config::choices::{CopyReads, StorageDevice};
 use almandine_device::watched::Health;
 use almandine_device::{
-    Device, FaultPlan, FaultyDevice, FileDevice, FileOptions, MemoryDevice, NullDevice, OpenMode, Quota, ShardedDevice,
+    Device, FaultPlan, FaultyDevice, FileDevice, FileOptions, MemoryDevice, NullDevice, OpenMode, Quota, Removed, ShardedDevice,
     WatchedDevice,
 };
 use almandine_instance::Instance;
@@ -16,7 +16,10 @@ use almandine_io::files;
 use almandine_keyspace::Storage;
 
 mod devices;
+mod pages;
 mod streak;
+
+pub use pages::{PagesRead, read_pages};
 
 #[cfg(feature = "object-store")]
 mod objects;
@@ -38,7 +41,7 @@ pub(crate) enum Part {
 
 impl Part {
     /// The folder in each directory, and under the address of objects.
-    const fn name(self) -> &'static str {
+    pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Log => "log",
             Self::Values => "values",
@@ -73,10 +76,11 @@ pub(crate) enum Contents {
 }
 
 impl Contents {
-    fn options(self) -> FileOptions {
-        let of = |log: u128, mode| FileOptions { mode, label: format!("log {log:032x}"), ..FileOptions::default() };
+    /// How the directories are opened, whose files are of this size where they are begun.
+    pub(crate) fn options(self, segment_bytes: u64) -> FileOptions {
+        let of = |log: u128, mode| FileOptions { mode, segment_bytes, label: format!("log {log:032x}"), ..FileOptions::default() };
         match self {
-            Self::Passing => FileOptions::default(),
+            Self::Passing => FileOptions { segment_bytes, ..FileOptions::default() },
             Self::Begun(log) => of(log, OpenMode::Empty),
             Self::Kept(log) => of(log, OpenMode::Keep),
         }
@@ -178,7 +182,7 @@ impl Watch {
     pub(crate) fn turn(&mut self, instance: &Instance) {
         self.objects.turn(instance);
         self.devices.turn(instance);
-        if crate::operation_log::retained_too_much(instance).is_some() {
+        if crate::operation_log::retained_too_much(instance).is_some() || crate::operation_log::fills_storage(instance) {
             instance.persistence.rewrites.wake();
         }
     }
@@ -209,20 +213,7 @@ fn file_device(settings: &Settings, base: &Path, (part, contents): (Part, Conten
             io::Error::new(error.kind(), format!("storage-dir: cannot create '{}': {error}", directory.display()))
         })?;
     }
-    let options = FileOptions { segment_bytes: settings.storage.segment_bytes, ..contents.options() };
-    let (device, removed): (Arc<dyn Device>, _) = match &directories[..] {
-        [one] => {
-            let device = FileDevice::open(one.clone(), &options)?;
-            let removed = device.removed();
-            (Arc::new(device), removed)
-        }
-        several => {
-            let options = FileOptions { segment_bytes: options.segment_bytes.next_multiple_of(PAGE_BYTES), ..options };
-            let device = ShardedDevice::open(several, &options)?;
-            let removed = device.removed();
-            (Arc::new(device), removed)
-        }
-    };
+    let (device, removed) = open_directories(&directories, &contents.options(settings.storage.segment_bytes))?;
     if removed.files > 0 {
         let places: Vec<_> = directories.iter().map(|directory| directory.display().to_string()).collect();
         tracing::warn!(
@@ -234,6 +225,23 @@ fn file_device(settings: &Settings, base: &Path, (part, contents): (Part, Conten
         );
     }
     Ok(device)
+}
+
+/// Opens directories that are a device together.
+fn open_directories(directories: &[PathBuf], options: &FileOptions) -> io::Result<(Arc<dyn Device>, Removed)> {
+    Ok(match directories {
+        [one] => {
+            let device = FileDevice::open(one.clone(), options)?;
+            let removed = device.removed();
+            (Arc::new(device), removed)
+        }
+        several => {
+            let segment_bytes = options.segment_bytes.next_multiple_of(PAGE_BYTES);
+            let device = ShardedDevice::open(several, &FileOptions { segment_bytes, ..options.clone() })?;
+            let removed = device.removed();
+            (Arc::new(device), removed)
+        }
+    })
 }
 
 /// Reads `name=number` pairs.

@@ -24,6 +24,7 @@ pub(crate) mod image;
 pub(crate) mod mixed;
 #[cfg(all(test, loom))]
 mod model;
+pub(crate) mod page_copy;
 pub(crate) mod page_image;
 pub(crate) mod pages;
 pub(crate) mod pressure;
@@ -340,6 +341,7 @@ impl Tier {
             device_live_bytes: self.pages.live_bytes(),
             retained_bytes: self.space.retained.bytes(),
             read_ahead_left: self.space.ahead.left(),
+            leased_bytes: self.space.retained.leased_bytes(),
             log_limit_bytes: self.limit_pages().saturating_mul(PAGE_BYTES as u64),
             ..self.counters.read()
         }

@@ -2,10 +2,13 @@
 //!
 //! INV-RETAIN-1: what is given up at some time goes back when a base is complete whose walk began behind that: until then a start
 //! from the base before finds all pages that it names. Without a log it goes back at once.
+//!
+//! INV-LEASE-1: what a base with a *lease* names stays beyond that, until the lease ends: a backup copies it.
 
 use super::extent::Extent;
-use crate::log::PAGE_BYTES;
+use crate::log::{Log, PAGE_BYTES};
 use almandine_base::step;
+use almandine_io::storage::BLOCK_BYTES;
 use almandine_io::sync::{Mutex, MutexGuard};
 use std::collections::VecDeque;
 use std::sync::PoisonError;
@@ -25,20 +28,76 @@ impl Space {
     }
 }
 
+/// All that a base names stays on the device as long as this has not ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DeviceLease {
+    /// The walk of the base.
+    number: u64,
+    /// It names pages below this one.
+    below: u64,
+}
+
+impl DeviceLease {
+    /// For the base whose walk has this number and names records below this address.
+    pub(crate) fn new(number: u64, below: u64) -> Self {
+        debug_assert_ne!(number, 0, "INV-LEASE-1: a lease is one of a walk that has begun");
+        Self { number, below: Log::page_of(below) }
+    }
+
+    /// Whether the base may name what was given up.
+    fn covers(&self, space: &Space) -> bool {
+        debug_assert!(space.bytes() >= PAGE_BYTES as u64, "INV-TIER-3: a page takes its space");
+        space.since >= self.number && space.page < self.below
+    }
+}
+
 /// See the module.
 #[derive(Default)]
 pub(crate) struct Retained {
     on: AtomicBool,
     /// Walks of bases that have begun.
     begun: AtomicU64,
-    /// In the order in which it was given up.
-    spaces: Mutex<VecDeque<Space>>,
+    kept: Mutex<Kept>,
     bytes: AtomicU64,
+    /// Of these, what only leases keep, or will keep when the next base is complete.
+    leased_bytes: AtomicU64,
+}
+
+#[derive(Default)]
+struct Kept {
+    /// In the order in which it was given up.
+    spaces: VecDeque<Space>,
+    /// The last walk whose base is complete.
+    complete: u64,
+    leases: Vec<DeviceLease>,
+}
+
+impl Kept {
+    fn is_leased(&self, space: &Space) -> bool {
+        step!(HoldLease, self.leases.iter().any(|lease| lease.covers(space)), else false)
+    }
+
+    fn leased_bytes(&self) -> u64 {
+        self.spaces.iter().filter(|space| self.is_leased(space)).map(Space::bytes).sum()
+    }
+
+    /// Takes out what was given up before the walk of the last complete base began, and no lease covers.
+    fn take_free(&mut self) -> Vec<Space> {
+        debug_assert!(
+            self.spaces.iter().is_sorted_by_key(|space| space.since),
+            "INV-RETAIN-1: in the order in which it was given up"
+        );
+        let count = self.spaces.partition_point(|space| space.since < self.complete);
+        let given_up: Vec<Space> = self.spaces.drain(..count).collect();
+        let (leased, free) = given_up.into_iter().partition::<Vec<_>, _>(|space| self.is_leased(space));
+        leased.into_iter().rev().for_each(|space| self.spaces.push_front(space));
+        free
+    }
 }
 
 impl Retained {
-    fn spaces(&self) -> MutexGuard<'_, VecDeque<Space>> {
-        self.spaces.lock().unwrap_or_else(PoisonError::into_inner)
+    fn kept(&self) -> MutexGuard<'_, Kept> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// From now on space is kept for bases.
@@ -53,11 +112,14 @@ impl Retained {
         if !step!(RetainPages, self.on.load(Ordering::SeqCst), else false) {
             return Some(space);
         }
-        let mut spaces = self.spaces();
+        let mut kept = self.kept();
         // The page has left the table before: a walk that began before this load may have seen it there, a later one has not.
         space.since = self.begun.load(Ordering::SeqCst);
         self.bytes.fetch_add(space.bytes(), Ordering::Relaxed);
-        spaces.push_back(space);
+        if kept.is_leased(&space) {
+            self.leased_bytes.fetch_add(space.bytes(), Ordering::Relaxed);
+        }
+        kept.spaces.push_back(space);
         None
     }
 
@@ -68,19 +130,48 @@ impl Retained {
         number
     }
 
-    /// A base is complete and named: what was given up before its walk began goes back.
+    /// A base is complete and named: what was given up before its walk began goes back, but for what leases cover.
     pub(crate) fn complete_base(&self, number: u64) -> Vec<Space> {
-        let mut spaces = self.spaces();
-        debug_assert!(spaces.iter().is_sorted_by_key(|space| space.since), "INV-RETAIN-1: in the order in which it was given up");
-        let count = spaces.partition_point(|space| space.since < number);
-        let free: Vec<Space> = spaces.drain(..count).collect();
+        let mut kept = self.kept();
+        kept.complete = kept.complete.max(number);
+        self.take_free(&mut kept)
+    }
+
+    /// What a base names stays from now on, which is the last complete one or is not complete yet.
+    pub(crate) fn begin_lease(&self, lease: DeviceLease) {
+        let mut kept = self.kept();
+        debug_assert!(kept.complete <= lease.number, "INV-LEASE-1: nothing that the base names has gone back");
+        kept.leases.push(lease);
+        self.leased_bytes.store(kept.leased_bytes(), Ordering::Relaxed);
+    }
+
+    /// Ends a lease: what only it has kept goes back.
+    pub(crate) fn end_lease(&self, lease: DeviceLease) -> Vec<Space> {
+        let mut kept = self.kept();
+        let place = kept.leases.iter().position(|other| *other == lease);
+        debug_assert!(place.is_some(), "INV-LEASE-1: a lease ends once");
+        place.map(|place| kept.leases.swap_remove(place));
+        self.take_free(&mut kept)
+    }
+
+    fn take_free(&self, kept: &mut Kept) -> Vec<Space> {
+        let free = kept.take_free();
+        debug_assert!(!free.iter().any(|space| kept.is_leased(space)), "INV-LEASE-1: what is leased stays");
         self.bytes.fetch_sub(free.iter().map(Space::bytes).sum(), Ordering::Relaxed);
+        self.leased_bytes.store(kept.leased_bytes(), Ordering::Relaxed);
         free
     }
 
     /// Bytes on the devices that are kept for bases.
     pub(crate) fn bytes(&self) -> u64 {
         self.bytes.load(Ordering::Relaxed)
+    }
+
+    /// Of these, bytes that the next base will not give back, because leases cover them.
+    pub(crate) fn leased_bytes(&self) -> u64 {
+        let bytes = self.leased_bytes.load(Ordering::Relaxed);
+        debug_assert!(bytes.is_multiple_of(BLOCK_BYTES as u64), "INV-TIER-3: whole blocks are kept");
+        bytes
     }
 }
 
@@ -104,6 +195,31 @@ mod tests {
         assert!(retained.keep(4, Vec::new()).is_none());
         assert_eq!(pages(retained.complete_base(second)), [3]);
         assert_eq!(retained.bytes(), PAGE_BYTES as u64);
+        let third = retained.begin_base();
+        assert_eq!(pages(retained.complete_base(third)), [4]);
+    }
+
+    /// INV-LEASE-1.
+    #[test]
+    fn what_a_leased_base_names_stays_until_the_lease_ends() {
+        let retained = Retained::default();
+        retained.turn_on();
+        let pages = |freed: Vec<Space>| freed.iter().map(|space| space.page).collect::<Vec<_>>();
+        let page = PAGE_BYTES as u64;
+        assert!(retained.keep(1, Vec::new()).is_none());
+        let first = retained.begin_base();
+        assert!(retained.keep(2, Vec::new()).is_none(), "the walk may have seen it");
+        let lease = DeviceLease::new(first, 8 * crate::log::PAGE_WORDS);
+        retained.begin_lease(lease);
+        assert_eq!((pages(retained.complete_base(first)), retained.leased_bytes()), (vec![1], page));
+        assert!(retained.keep(3, Vec::new()).is_none() && retained.keep(8, Vec::new()).is_none());
+        assert_eq!((retained.bytes(), retained.leased_bytes()), (3 * page, 2 * page));
+        let second = retained.begin_base();
+        assert_eq!(pages(retained.complete_base(second)), [8], "a page that came behind the leased base");
+        assert!(retained.keep(4, Vec::new()).is_none());
+        assert_eq!((retained.bytes(), retained.leased_bytes()), (3 * page, 3 * page));
+        assert_eq!(pages(retained.end_lease(lease)), [2, 3], "and not what the last base may name");
+        assert_eq!((retained.bytes(), retained.leased_bytes()), (page, 0));
         let third = retained.begin_base();
         assert_eq!(pages(retained.complete_base(third)), [4]);
     }

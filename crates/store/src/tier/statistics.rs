@@ -14,6 +14,8 @@ macro_rules! statistics {
             pub device_live_bytes: u64,
             /// Bytes on the devices that only bases of the operation log need.
             pub retained_bytes: u64,
+            /// Of these, bytes that the next base will not give back, because a backup copies them.
+            pub leased_bytes: u64,
             /// Records that are still to be read ahead behind the start.
             pub read_ahead_left: u64,
             /// Bytes of log memory that the budget allows.

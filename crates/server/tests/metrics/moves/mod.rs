@@ -60,6 +60,7 @@ const STILL: &[(&str, &[&str])] = &[
         "nothing to count until the server starts a child process; as long as it starts none, 0 is what the kernel says",
         &["redis_cpu_sys_children_seconds_total", "redis_cpu_user_children_seconds_total"],
     ),
+    ("needs a backup that is copied slowly beside bases, which `backup` has", &["almandine_storage_leased_bytes"]),
 ];
 
 /// How long a family may take to move behind what happens.

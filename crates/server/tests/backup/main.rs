@@ -9,6 +9,8 @@ use std::{fs, thread};
 
 use almandine_testkit::{Client, Program, Server, Value};
 
+mod storage;
+
 const PATIENCE: Duration = Duration::from_secs(60);
 
 fn error(value: &Value) -> String {
@@ -35,7 +37,8 @@ fn status(client: &mut Client) -> [String; 4] {
 fn await_state(client: &mut Client, state: &str) {
     let began = Instant::now();
     while status(client)[0] != state {
-        assert!(began.elapsed() < PATIENCE, "{:?}, not {state}", status(client));
+        let now = status(client);
+        assert!(began.elapsed() < PATIENCE && (now[0] != "failed" || state == "failed"), "{now:?}, not {state}");
         thread::sleep(Duration::from_millis(5));
     }
 }
@@ -49,18 +52,22 @@ struct Folder(PathBuf);
 
 impl Folder {
     fn new(name: &str) -> Self {
-        let path = std::env::temp_dir().join(format!("almandine-backup-{name}-{}", std::process::id()));
+        static MADE: AtomicU64 = AtomicU64::new(0);
+        let number = MADE.fetch_add(1, Ordering::Relaxed);
+        let path = std::env::temp_dir().join(format!("almandine-backup-{name}-{}-{number}", std::process::id()));
         let _ = fs::remove_dir_all(&path);
         fs::create_dir_all(&path).unwrap();
         Self(path)
     }
 
-    /// Copies files to where a server has its log below this directory.
+    /// Copies files to where a server has its log and its storage below this directory, as docs/durability.md does.
     fn restore(&self, files: &[PathBuf]) {
-        let log = self.0.join("appendonlydir");
-        fs::create_dir_all(&log).unwrap();
         for file in files {
-            fs::copy(file, log.join(file.file_name().unwrap())).unwrap();
+            let mut parts = file.iter().rev().map(PathBuf::from);
+            let [name, part, above] = [(); 3].map(|()| parts.next().unwrap());
+            let directory = self.0.join(if above.ends_with("storage") { above.join(part) } else { "appendonlydir".into() });
+            fs::create_dir_all(&directory).unwrap();
+            fs::copy(file, directory.join(name)).unwrap();
         }
     }
 

@@ -1,0 +1,144 @@
+//! The room that a backup of `storage-dir` takes on real file systems: none where blocks are shared, and never what the log needs.
+//!
+//! Only root can run it, with loop devices.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use almandine_testkit::crash::{FileSystem, Machine, reason_against};
+use almandine_testkit::server::almandine_path;
+use almandine_testkit::{Client, Server, Value};
+
+const PATIENCE: Duration = Duration::from_secs(120);
+/// Keys of a server whose memory holds a sixth of them.
+const KEYS: usize = 24_000;
+const VALUE_BYTES: usize = 4_000;
+
+fn free_bytes(disk: &Path) -> u64 {
+    rustix::fs::statvfs(disk).map(|disk| disk.f_bavail * disk.f_frsize).expect("a file system")
+}
+
+/// What the file system has when nothing of it waits to be freed.
+fn synced_free_bytes(disk: &Path) -> u64 {
+    for _ in 0..3 {
+        assert!(Command::new("sync").arg("-f").arg(disk).status().expect("sync").success());
+        thread::sleep(Duration::from_secs(1));
+    }
+    free_bytes(disk)
+}
+
+/// A server with a log on a machine's disk, most of whose data lies in a directory.
+fn start(machine: &Machine, storage: &Path) -> (Server, Client) {
+    let place = machine.flags();
+    let place: Vec<&str> = place.iter().map(String::as_str).collect();
+    let more = ["--appendonly", "yes", "--save", "", "--maxmemory", "16mb", "--storage-dir", storage.to_str().expect("text")];
+    let server = Server::start(&machine.program(), &[&place[..], &more].concat());
+    let mut client = server.client();
+    let keys: Vec<usize> = (0..KEYS).collect();
+    for keys in keys.chunks(200) {
+        let sets: Vec<Vec<String>> = keys.iter().map(|key| vec!["SET".to_owned(), format!("key:{key}"), value(*key)]).collect();
+        assert!(client.pipeline(&sets).expect("answers").iter().all(|reply| *reply == Value::ok()));
+    }
+    (server, client)
+}
+
+fn value(key: usize) -> String {
+    let mut value = format!("{key:08}").repeat(VALUE_BYTES / 8);
+    // One in a hundred lies among the large values.
+    if key.is_multiple_of(100) {
+        value = value.repeat(10);
+    }
+    value
+}
+
+fn all_there(client: &mut Client) {
+    let keys: Vec<usize> = (0..KEYS).collect();
+    for keys in keys.chunks(200) {
+        let gets: Vec<Vec<String>> = keys.iter().map(|key| vec!["GET".to_owned(), format!("key:{key}")]).collect();
+        let found = client.pipeline(&gets).expect("answers");
+        assert!(keys.iter().zip(found).all(|(key, found)| found == Value::Bulk(value(*key).into_bytes())));
+    }
+}
+
+fn await_state(server: &Server, client: &mut Client, state: &str) {
+    assert_eq!(client.line("BACKUP START"), Value::ok());
+    let began = Instant::now();
+    loop {
+        let Value::Array(status) = client.line("BACKUP STATUS") else { panic!("no status") };
+        let is = |state: &str| status[1] == Value::Bulk(state.as_bytes().to_vec());
+        if is(state) {
+            return;
+        }
+        let is_over = is("failed") || is("incrementing");
+        assert!(!is_over && began.elapsed() < PATIENCE, "{status:?}, not {state}: {}", server.log());
+        thread::sleep(Duration::from_millis(10));
+    }
+}
+
+#[test]
+fn a_backup_shares_blocks_where_the_file_system_does() {
+    if let Some(reason) = reason_against() {
+        println!("there is no file system to try it on: {reason}");
+        return;
+    }
+    let taken = [FileSystem::Ext4, FileSystem::Xfs].map(|kind| {
+        let machine = Machine::new(kind, &almandine_path());
+        let (server, mut client) = start(&machine, &machine.disk().join("storage"));
+        await_state(&server, &mut client, "incrementing");
+        assert_eq!(client.line("BACKUP SEAL"), Value::ok());
+        let pages = machine.disk().join("backupdir/storage/log/000000000000.segment");
+        assert!(fs::read(pages).expect("pages").iter().filter(|byte| **byte != 0).count() > 1 << 20);
+        // Nothing else changes what there is from here on.
+        let with = synced_free_bytes(&machine.disk());
+        assert_eq!(client.line("BACKUP CLEANUP"), Value::ok());
+        let without = synced_free_bytes(&machine.disk());
+        all_there(&mut client);
+        without.saturating_sub(with)
+    });
+    let data = (KEYS * VALUE_BYTES) as u64;
+    println!("of {data} bytes a backup takes {} on ext4, {} on XFS", taken[0], taken[1]);
+    assert!(taken[0] > data / 2 && taken[1] < data / 4, "{taken:?} of {data}");
+}
+
+/// A backup of what lies elsewhere takes room on the disk of the log: it leaves the log what that needs, and fails.
+#[test]
+fn a_backup_that_finds_no_room_fails_and_nothing_else_does() {
+    if let Some(reason) = reason_against() {
+        println!("a file system cannot be filled here: {reason}");
+        return;
+    }
+    let machine = Machine::new(FileSystem::Ext4, &almandine_path());
+    let storage = std::env::temp_dir().join(format!("almandine-backup-room-{}", std::process::id()));
+    let (server, mut client) = start(&machine, &storage);
+    // The log drops what it needs no more before the disk is filled, and not meanwhile.
+    let began = Instant::now();
+    while client.line("BGREWRITEAOF").is_error() {
+        assert!(began.elapsed() < PATIENCE, "{}", server.log());
+        thread::sleep(Duration::from_millis(10));
+    }
+    while !client.line("INFO persistence").to_string().contains("aof_rewrite_in_progress:0") {
+        assert!(began.elapsed() < PATIENCE, "{}", server.log());
+        thread::sleep(Duration::from_millis(10));
+    }
+    // The copy finds less in the end than is left to the log.
+    let filler = machine.disk().join("filler");
+    let bytes = synced_free_bytes(&machine.disk()) - (300 << 20);
+    let status = Command::new("fallocate").arg("-l").arg(bytes.to_string()).arg(&filler).status().expect("fallocate");
+    assert!(status.success());
+    await_state(&server, &mut client, "failed");
+    let status = client.line("BACKUP STATUS").to_string();
+    assert!(status.contains("are left for the log"), "{status}");
+    assert_eq!(fs::read_dir(machine.disk().join("backupdir")).expect("a directory").count(), 0, "it gives all room back");
+    let persistence = client.line("INFO persistence").to_string();
+    assert!(persistence.contains("aof_last_write_status:ok"), "{persistence}");
+    assert_eq!(client.line("SET other 1"), Value::ok());
+    fs::remove_file(filler).expect("it is there");
+    await_state(&server, &mut client, "incrementing");
+    assert_eq!(client.line("BACKUP SEAL"), Value::ok());
+    all_there(&mut client);
+    drop(server);
+    fs::remove_dir_all(&storage).expect("it is there");
+}
