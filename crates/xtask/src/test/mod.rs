@@ -89,6 +89,8 @@ pub(crate) fn run(full: bool) -> bool {
     });
     ended.push(execute(&root, &step("format", &["fmt", "--all", "--check"])));
     ended.push(execute(&root, &step("clippy", &["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"])));
+    // They are no part of the workspace, and nothing else would say that they are out of date.
+    ended.push(execute(&root, &step("fuzz targets", &["check", "--manifest-path", "fuzz/Cargo.toml", "--bins", "--locked"])));
     timed(&mut ended, "tidy", || tidy::run().then_some(()));
     ended.push(execute(&root, &step("unit", &["test", "--workspace", "--exclude", "almandine-testkit", "--no-fail-fast"])));
     ended.push(execute(&root, &step("simulation", &[&["test", "--no-fail-fast"][..], SIM].concat())));
