@@ -88,16 +88,6 @@ fn read(tier: &Tier, row: &PageRow, image: &mut Buffer) -> PageRead {
     PageRead::Damaged
 }
 
-/// Where a key's newest record is.
-enum Newest {
-    /// Nowhere, or where the walk comes yet.
-    NotHere,
-    /// Copied.
-    Copied,
-    /// On the value device in part.
-    Large,
-}
-
 impl Walk {
     /// Copies some records of the pages that were noted; false: those were all. The index has been walked through.
     pub(super) fn next_of_pages(&mut self, session: &mut Session, records: &mut Records) -> Result<bool, Missing> {
@@ -157,8 +147,8 @@ impl Walk {
         }
         for (address, record, header, hash) in group {
             let is_whole = !header.has(Header::HEAP_VALUE);
-            let newest = self.newest(session, store, (address, record, header), (hash, is_whole), records);
-            if let (Newest::Large, Some(later)) = (newest, &mut self.later) {
+            let is_done = self.copy_newest(session, store, (address, record, header), (hash, is_whole), records);
+            if let (false, Some(later)) = (is_done, &mut self.later) {
                 later.large.push((address, large_bytes(record, header)));
             }
         }
@@ -182,7 +172,7 @@ impl Walk {
         let read = addresses.iter().try_for_each(|&address| match stage.get(address) {
             Lookup::Ready(record, header) => {
                 let hash = store.hash_of(record, header);
-                self.newest(session, &store, (address, record, header), (hash, true), records);
+                self.copy_newest(session, &store, (address, record, header), (hash, true), records);
                 Ok(())
             }
             Lookup::Damaged => {
@@ -205,19 +195,19 @@ impl Walk {
     }
 
     /// Copies the key of a record of a page as it is now, if that is here or in memory. `is_whole`: the record has its value; in a
-    /// page it may have a handle of the value device instead.
-    fn newest(
+    /// page it may have a handle of the value device instead. False: it is to be read whole first.
+    fn copy_newest(
         &mut self,
         session: &Session,
         store: &Shared,
         (address, record, header): (u64, Record, Header),
         (hash, is_whole): (u64, bool),
         records: &mut Records,
-    ) -> Newest {
+    ) -> bool {
         let position = hash.reverse_bits();
         let (namespace, head) = (header.namespace(), session.local.head);
         if position < self.begin || self.end != 0 && position >= self.end || !self.takes(store, namespace) {
-            return Newest::NotHere;
+            return true;
         }
         let latch = store.index.lock_shared(hash);
         debug_assert_eq!(latch.number(), Index::bucket_of(hash, store.index.len()), "INV-INDEX-1: a latched bucket keeps its keys");
@@ -238,12 +228,12 @@ impl Walk {
             let of = resident.header();
             (of.namespace() == namespace && store.key_of(resident, of) == key).then_some((resident, of))
         });
-        let Some((entry, (record, header))) = found else { return Newest::NotHere };
+        let Some((entry, (record, header))) = found else { return true };
         if entry.entry().address() == address && !is_whole {
-            return Newest::Large;
+            return false;
         }
         self.record(store, self.begin, (record, header, entry.entry().heat()), records);
-        Newest::Copied
+        true
     }
 }
 
