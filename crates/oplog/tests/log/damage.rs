@@ -2,28 +2,34 @@
 
 use std::fs::{self, OpenOptions};
 use std::os::unix::fs::FileExt;
+use std::sync::Arc;
 
-use almandine_oplog::Fault;
 use almandine_oplog::directory::Directory;
+use almandine_oplog::{Fault, LogKeys};
 
 use super::{Folder, SEGMENT_BYTES, Unit, append};
 
-/// Two runs, the last of which ends with a seal.
 fn small(name: &str) -> (Folder, Vec<Unit>) {
     let folder = Folder::new(name);
-    let mut log = folder.begin();
+    let all = fill(&folder, &Arc::default());
+    (folder, all)
+}
+
+/// Two runs, the last of which ends with a seal.
+pub(super) fn fill(folder: &Folder, keys: &Arc<LogKeys>) -> Vec<Unit> {
+    let mut log = folder.begin_keyed(&[], keys);
     let mut all = append(&mut log, 1, &[40, 3], true);
     drop(log);
-    let mut log = folder.begin();
+    let mut log = folder.begin_keyed(&[], keys);
     for epoch in 2..4 {
         all.extend(append(&mut log, epoch, &[100, 0, 7], true));
     }
     all.extend(append(&mut log, 4, &[100_000], true));
     log.seal(true).unwrap();
-    (folder, all)
+    all
 }
 
-fn files(folder: &Folder) -> Vec<std::path::PathBuf> {
+pub(super) fn files(folder: &Folder) -> Vec<std::path::PathBuf> {
     let names = fs::read_dir(&folder.0).unwrap().map(|entry| entry.unwrap().path());
     names.filter(|path| path.file_name().unwrap().to_string_lossy().starts_with(['l', 'M'])).collect()
 }

@@ -17,6 +17,7 @@ use almandine_oplog::read::BodyAccess;
 use almandine_oplog::{Fault, LogKeys, RingId, UnitHead};
 
 use super::archive::Store;
+use super::damage::{files, fill};
 use super::{Folder, SEGMENT_BYTES, Unit, append, read_units_with, unit};
 
 const ONE: &str = "one 000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f\n";
@@ -26,24 +27,10 @@ fn keys(text: &str) -> Arc<LogKeys> {
     Arc::new(LogKeys::parse(text.as_bytes()).unwrap())
 }
 
-/// Two runs, the last of which ends with a seal.
 fn small(name: &str, keys: &Arc<LogKeys>) -> (Folder, Vec<Unit>) {
     let folder = Folder::quick(name);
-    let mut log = folder.begin_keyed(&[], keys);
-    let mut all = append(&mut log, 1, &[40, 3], true);
-    drop(log);
-    let mut log = folder.begin_keyed(&[], keys);
-    for epoch in 2..4 {
-        all.extend(append(&mut log, epoch, &[100, 0, 7], true));
-    }
-    all.extend(append(&mut log, 4, &[100_000], true));
-    log.seal(true).unwrap();
+    let all = fill(&folder, keys);
     (folder, all)
-}
-
-fn files(folder: &Folder) -> Vec<std::path::PathBuf> {
-    let names = fs::read_dir(&folder.0).unwrap().map(|entry| entry.unwrap().path());
-    names.filter(|path| path.file_name().unwrap().to_string_lossy().starts_with(['l', 'M'])).collect()
 }
 
 #[test]
