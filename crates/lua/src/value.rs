@@ -32,27 +32,27 @@ pub enum LuaValue {
 const _: () = assert!(size_of::<LuaValue>() == 16);
 
 /// A string in a heap.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct StringRef(pub(crate) u32);
 
 /// A table in a heap.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct TableRef(pub(crate) u32);
 
 /// A function written in Lua, with its upvalues.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ClosureRef(pub(crate) u32);
 
 /// A function that is written in Rust.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct NativeRef(pub(crate) u32);
 
 /// A coroutine.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ThreadRef(pub(crate) u32);
 
 /// A captured variable.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct UpvalueRef(pub(crate) u32);
 
 /// The bit of a reference to a string that was not interned when it was made.

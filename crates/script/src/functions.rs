@@ -4,6 +4,9 @@
 //! goes to the worker that runs such a function. These run alone, so none waits for it. A library that keeps nothing is loaded
 //! once more by each worker that calls it, and its functions run beside others.
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{Acquire, Release};
@@ -11,10 +14,10 @@ use std::sync::{Arc, OnceLock, PoisonError};
 
 use almandine_io::entropy;
 use almandine_io::sync::{Mutex, MutexGuard};
-use hashbrown::HashMap;
+use hashbrown::{HashMap, HashSet};
 
 use crate::ScriptError;
-use crate::engine::register::{Registered, compile_library};
+use crate::engine::register::{LITTER_BYTES, Registered, compile_library};
 use crate::engine::{Engine, EngineOptions};
 use crate::program::{Function, LibraryCode};
 use crate::shebang;
@@ -57,6 +60,8 @@ struct State {
     engine: Option<Box<Engine>>,
     /// Bytes that the machine takes between calls.
     machine_bytes: usize,
+    /// Of the texts that it has compiled and that may have been replaced since: their code is not among its bytes.
+    text_bytes: usize,
     /// A worker runs a function.
     in_use: bool,
     /// Grows by one with each change.
@@ -91,6 +96,8 @@ pub enum ChangeKind {
 #[derive(Clone, Debug, Default)]
 struct Set {
     libraries: BTreeMap<Vec<u8>, Library>,
+    /// By which the machine knows them.
+    numbers: HashSet<u64, rapidhash::fast::RandomState>,
     /// By their names in lower case.
     functions: Functions,
     /// Of all texts.
@@ -117,6 +124,7 @@ impl Libraries {
         let clash = if replace { Clash::Replace } else { Clash::Refuse };
         let added = state.add(&mut set, code, clash, memory_limit);
         state.set = set;
+        state.tidy_up();
         let name = added?;
         Ok((name, self.changed(state, ChangeKind::Loaded)))
     }
@@ -132,10 +140,12 @@ impl Libraries {
             RestorePolicy::Append | RestorePolicy::Replace => (state.set.clone(), ChangeKind::Loaded),
         };
         let clash = if policy == RestorePolicy::Replace { Clash::Replace } else { Clash::RefuseRestored };
-        for code in codes {
-            state.add(&mut set, code, clash, memory_limit)?;
+        let added = codes.iter().try_for_each(|code| state.add(&mut set, code, clash, memory_limit).map(drop));
+        if added.is_ok() {
+            state.set = set;
         }
-        state.set = set;
+        state.tidy_up();
+        added?;
         Ok(self.changed(state, kind))
     }
 
@@ -227,10 +237,19 @@ impl Libraries {
     }
 
     /// The function has ended.
-    pub fn give_engine(&self, engine: Box<Engine>) {
+    pub fn give_engine(&self, mut engine: Box<Engine>) {
+        if engine.is_littered() {
+            engine.tidy_up();
+        }
         let mut state = self.lock();
         state.machine_bytes = engine.memory_used();
         (state.engine, state.in_use) = (Some(engine), false);
+    }
+
+    /// Whether a function's library is there: it is not when it was replaced or removed.
+    #[must_use]
+    pub fn has(&self, function: &Function) -> bool {
+        self.lock().set.numbers.contains(&function.library.number)
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -239,6 +258,18 @@ impl Libraries {
 }
 
 impl State {
+    /// Gives the libraries a new machine when most of what is in theirs is likely to be of no use any more.
+    fn tidy_up(&mut self) {
+        let Some(engine) = &mut self.engine else { return };
+        if engine.is_littered() || self.text_bytes > 2 * self.set.bytes + LITTER_BYTES {
+            engine.retain(|number| self.set.numbers.contains(&number));
+            engine.tidy_up();
+            engine.limit_memory();
+            self.text_bytes = self.set.bytes;
+            self.machine_bytes = engine.memory_used();
+        }
+    }
+
     /// Adds a library to a set, which an error leaves as it was.
     fn add(&mut self, set: &mut Set, code: &[u8], clash: Clash, memory_limit: usize) -> Result<Vec<u8>, ScriptError> {
         if self.in_use {
@@ -254,6 +285,7 @@ impl State {
         let engine = self
             .engine
             .get_or_insert_with(|| Box::new(Engine::new(EngineOptions { seed: entropy::seed(), memory_limit, deprecated: false })));
+        self.text_bytes += code.len();
         let proto = compile_library(body)?;
         let registered = engine.load_library(&proto)?;
         let replaced =
@@ -266,23 +298,25 @@ impl State {
         }
         self.machine_bytes = engine.memory_used();
         self.loaded += 1;
+        engine.adopt(self.loaded, &registered);
         let library = Arc::new(LibraryCode { number: self.loaded, proto });
         let keeps_nothing = registered.iter().all(|registered| engine.keeps_nothing(registered.callback));
         let functions = registered.into_iter().enumerate().map(|(place, registered)| {
-            let Registered { name, callback, flags, description } = registered;
+            let Registered { name, flags, description, .. } = registered;
             let sole = library.proto.sole_call_of(&name);
             let (library, footprint) = (Arc::clone(&library), OnceLock::new());
-            Arc::new(Function { name, flags, description, callback, library, place, keeps_nothing, sole, footprint })
+            Arc::new(Function { name, flags, description, library, place, keeps_nothing, sole, footprint })
         });
-        set.insert(name.clone(), Library { code: code.into(), functions: functions.collect() });
+        set.insert(name.clone(), self.loaded, Library { code: code.into(), functions: functions.collect() });
         Ok(name)
     }
 }
 
 impl Set {
     /// Puts a library in the place of the one of its name.
-    fn insert(&mut self, name: Vec<u8>, library: Library) {
+    fn insert(&mut self, name: Vec<u8>, number: u64, library: Library) {
         self.remove(&name);
+        self.numbers.insert(number);
         let functions = library.functions.iter();
         self.functions.extend(functions.map(|function| (function.name.to_ascii_lowercase(), Arc::clone(function))));
         self.bytes += library.code.len();
@@ -293,105 +327,10 @@ impl Set {
     fn remove(&mut self, name: &[u8]) -> bool {
         let Some(library) = self.libraries.remove(name) else { return false };
         for function in &library.functions {
+            self.numbers.remove(&function.library.number);
             self.functions.remove(&function.name.to_ascii_lowercase());
         }
         self.bytes -= library.code.len();
         true
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    const LIMIT: usize = 16 << 20;
-
-    fn library(name: &str, function: &str) -> Vec<u8> {
-        format!("#!lua name={name}\nredis.register_function('{function}', function(keys, args) return keys[1] end)").into_bytes()
-    }
-
-    #[test]
-    fn libraries_come_whole_or_not_at_all() {
-        let libraries = Libraries::default();
-        assert_eq!(libraries.load(&library("one", "f"), false, LIMIT).unwrap().0, b"one");
-        assert!(libraries.find(b"F").is_some() && libraries.find(b"g").is_none());
-        let refused = libraries.load(&library("one", "g"), false, LIMIT).unwrap_err();
-        assert_eq!(refused.0, b"ERR Library 'one' already exists");
-        let refused = libraries.load(&library("two", "f"), false, LIMIT).unwrap_err();
-        assert_eq!(refused.0, b"ERR Function f already exists");
-        assert!(libraries.load(&library("one", "g"), true, LIMIT).is_ok());
-        assert!(libraries.find(b"f").is_none() && libraries.find(b"g").is_some());
-        let both = [library("three", "h"), library("four", "g")];
-        assert!(libraries.restore(&both, RestorePolicy::Append, LIMIT).is_err() && libraries.totals().0 == 1);
-        assert!(libraries.restore(&both, RestorePolicy::Flush, LIMIT).is_ok());
-        assert_eq!((libraries.totals().0, libraries.totals().1), (2, 2));
-        assert!(libraries.delete(b"four").is_some() && libraries.delete(b"four").is_none() && libraries.find(b"g").is_none());
-        let (version, texts) = libraries.texts();
-        assert_eq!(texts, [library("three", "h")]);
-        libraries.flush();
-        assert_eq!((libraries.totals(), libraries.texts()), ((0, 0, 0), (version + 1, vec![])));
-        libraries.go_on_from(100);
-        assert!(libraries.load(&library("one", "f"), false, LIMIT).is_ok() && libraries.texts().0 == 101);
-    }
-
-    /// As long as a change may be in the log before the one that it follows, the next one says which libraries there are.
-    #[test]
-    fn a_change_is_logged_alone_where_the_log_has_all_before() {
-        use ChangeKind::{Any, Deleted, Loaded};
-        let libraries = Libraries::default();
-        let load = |name: &str| libraries.load(&library(name, name), true, LIMIT).unwrap().1;
-        let logged = |change: LibraryChange| {
-            libraries.logged(change.version);
-            change.kind
-        };
-        assert_eq!(logged(load("one")), Any, "there were none: nothing says their version");
-        assert_eq!((logged(load("two")), logged(libraries.delete(b"one").unwrap())), (Loaded, Deleted));
-        let (before, behind) = (load("three"), load("four"));
-        assert_eq!((before.kind, behind.kind), (Loaded, Any), "the one before is not in the log");
-        assert_eq!((logged(before), load("five").kind, logged(behind)), (Loaded, Any, Any));
-        assert_eq!(load("six").kind, Any, "the fifth is not in the log");
-        libraries.logged(libraries.texts().0);
-        let restored = libraries.restore(&[library("seven", "g")], RestorePolicy::Append, LIMIT).unwrap();
-        assert_eq!((logged(restored), restored.version), (Loaded, libraries.texts().0));
-        assert_eq!(libraries.restore(&[library("a", "b")], RestorePolicy::Flush, LIMIT).unwrap().kind, Any);
-        assert_eq!(logged(libraries.flush().unwrap()), Any);
-        libraries.go_on_from(100);
-        assert_eq!((load("one").kind, libraries.texts().0), (Any, 101));
-    }
-
-    #[test]
-    fn libraries_are_told_apart_by_whether_they_keep_anything() {
-        let libraries = Libraries::default();
-        for (number, (code, keeps_nothing)) in [
-            ("redis.register_function('f', function(keys) return keys[1] end)", true),
-            (
-                "local most = 3 local function g(n) return n + most end redis.register_function('f', function() return g(1) end)",
-                true,
-            ),
-            ("local s = string redis.register_function('f', function() return s.rep('x', 3) end)", true),
-            ("redis.register_function('f', function() local n = 0 local function up() n = n + 1 end up() return n end)", true),
-            ("local n = 0 redis.register_function('f', function() n = n + 1 return n end)", false),
-            ("local t = {} redis.register_function('f', function() t[1] = 1 return #t end)", false),
-            ("local n = 0 local function up() n = n + 1 end redis.register_function('f', function() up() return n end)", false),
-            ("local t = {} local function g() return t end redis.register_function('f', function() g()[1] = 1 end)", false),
-            ("local w = string.gmatch('a b', '%a') redis.register_function('f', function() return w() end)", false),
-        ]
-        .into_iter()
-        .enumerate()
-        {
-            let before = libraries.generation();
-            let loaded = libraries.load(format!("#!lua name=one\n{code}").as_bytes(), number > 0, LIMIT);
-            assert_eq!(loaded.unwrap().0, b"one", "{code}");
-            assert_eq!(libraries.find(b"f").unwrap().keeps_nothing, keeps_nothing, "{code}");
-            assert_ne!(libraries.generation(), before);
-        }
-    }
-
-    #[test]
-    fn what_never_ends_is_not_loaded() {
-        let libraries = Libraries::default();
-        let refused = libraries.load(b"#!lua name=a\nwhile true do end", false, LIMIT).unwrap_err();
-        assert_eq!(refused.0, b"ERR FUNCTION LOAD timeout");
-        assert!(libraries.load(&library("a", "f"), false, LIMIT).is_ok());
     }
 }

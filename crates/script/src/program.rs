@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, OnceLock};
 
-use almandine_lua::{Calls, LuaValue, Part, Proto, SoleArgument, Unseen, compile};
+use almandine_lua::{Calls, Part, Proto, SoleArgument, Unseen, compile};
 use almandine_resp::Args;
 use sha1::{Digest, Sha1};
 
@@ -238,8 +238,6 @@ pub struct Function {
     pub flags: ScriptFlags,
     /// The same.
     pub description: Option<Vec<u8>>,
-    /// Its code in the machine of the libraries.
-    pub(crate) callback: LuaValue,
     /// The code of its library.
     pub(crate) library: Arc<LibraryCode>,
     /// Its place among the functions that the library registers.

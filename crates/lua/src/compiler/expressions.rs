@@ -1,6 +1,6 @@
 //! Parsing of expressions.
 
-use super::expression::{Binary, Expression, Key, Kind, Unary};
+use super::expression::{Binary, Expression, Kind, Unary};
 use super::parser::Parser;
 use crate::instruction::{Arithmetic, Instruction, LIST_BATCH};
 use crate::lexer::{SyntaxError, Token};
@@ -299,7 +299,6 @@ impl Parser<'_> {
         let mut value = self.expression()?;
         self.emit_with(|g| g.store(&place, &mut value))?;
         self.function().free = free;
-        debug_assert!(!matches!(place.kind, Kind::Indexed { key: Key::Register(register), .. } if register < table));
         Ok(())
     }
 

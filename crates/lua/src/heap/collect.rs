@@ -70,7 +70,7 @@ impl Heap {
     }
 
     fn mark_table(&mut self, marker: &mut Marker, table: TableRef) {
-        let (weak_keys, weak_values) = self.weakness(marker, table);
+        let (weak_keys, weak_values) = self.weakness(marker.mode, table);
         if weak_keys || weak_values {
             marker.weak.push(table);
         }
@@ -81,9 +81,10 @@ impl Heap {
         }
     }
 
-    fn weakness(&self, marker: &Marker, table: TableRef) -> (bool, bool) {
+    /// Whether a table's keys, and its values, are weak: its metatable says so by the field `mode`.
+    pub(crate) fn weakness(&self, mode: Option<StringRef>, table: TableRef) -> (bool, bool) {
         let Some(metatable) = self.table(table).metatable() else { return (false, false) };
-        match marker.mode.map(|mode| self.table(metatable).get_string(mode)) {
+        match mode.map(|mode| self.table(metatable).get_string(mode)) {
             Some(LuaValue::String(mode)) => (self.bytes(mode).contains(&b'k'), self.bytes(mode).contains(&b'v')),
             _ => (false, false),
         }

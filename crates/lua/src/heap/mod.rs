@@ -359,6 +359,16 @@ impl Heap {
         self.strings.len() + self.tables.len() + self.closures.len() + self.natives.len() + self.upvalues.len()
     }
 
+    /// Makes a table read-only, and nothing that it refers to.
+    pub(crate) fn freeze_one(&mut self, table: TableRef) {
+        self.tables.get_mut(table.0 as usize).set_flag(READ_ONLY, true);
+    }
+
+    /// How many tables, closures, native functions and captured variables there are, freed ones included.
+    pub(crate) fn lengths(&self) -> [u32; 4] {
+        [self.tables.len(), self.closures.len(), self.natives.len(), self.upvalues.len()].map(|length| length as u32)
+    }
+
     /// Drops all objects of the region; `used` is what was used when it began.
     pub(crate) fn cut(&mut self, used: usize) {
         self.strings.cut();
@@ -391,6 +401,10 @@ impl Memory {
 
     pub(crate) fn used(&self) -> usize {
         self.used
+    }
+
+    pub(crate) fn limit(&self) -> usize {
+        self.limit
     }
 
     pub(crate) fn set_limit(&mut self, limit: usize) {

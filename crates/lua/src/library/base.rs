@@ -43,7 +43,7 @@ fn assert(context: &mut Context<'_>) -> Stepped {
         return Err(context.error("assertion failed!"));
     }
     context.string(1)?;
-    let message = context.bytes(1).to_vec();
+    let message = c_string(context.bytes(1)).to_vec();
     Err(crate::vm::error::error(context, &message))
 }
 

@@ -11,6 +11,7 @@ mod meta;
 mod names;
 mod run;
 pub(crate) mod state;
+mod transfer;
 mod values;
 
 use std::sync::Arc;
@@ -18,9 +19,10 @@ use std::sync::Arc;
 use self::code::Code;
 pub use self::host::{Host, HostCall, HostOutcome, NoHost};
 use self::state::{Coroutine, State};
+use self::transfer::Base;
 pub use self::values::Values;
 use crate::heap::Heap;
-use crate::heap::objects::{Closure, NativeFunction};
+use crate::heap::objects::{Closure, NativeFunction, Upvalue};
 use crate::library;
 use crate::proto::Proto;
 use crate::value::{LuaValue, TableRef};
@@ -64,6 +66,8 @@ pub struct Machine {
     code: Code,
     /// Bytes in use when the region began.
     used: usize,
+    /// What it began with.
+    base: Base,
     /// Lists that are filled for each run.
     lists: Vec<TableRef>,
     /// A run has begun and was not ended.
@@ -88,7 +92,8 @@ impl Machine {
         state.heap.memory.set_limit(options.memory_limit);
         state.errors.tables = options.error_tables;
         let used = state.heap.memory.used();
-        Self { state, code, used, lists: Vec::new(), is_started: false }
+        let base = Base::of(&state.heap);
+        Self { state, code, used, base, lists: Vec::new(), is_started: false }
     }
 
     /// Makes the globals, everything that can be reached from them, and the metatables of basic types read-only.
@@ -98,6 +103,7 @@ impl Machine {
         if let Some(table) = self.state.string_metatable {
             self.state.heap.freeze(table);
         }
+        self.base = Base::of(&self.state.heap);
         self.keep();
     }
 
@@ -201,6 +207,7 @@ impl Machine {
 
     /// Ends a run that is suspended.
     pub fn stop(&mut self) {
+        self.close_variables();
         if self.state.at.resumer.is_some() || self.state.at.stack.is_empty() {
             self.state.at = Coroutine::new(self::state::STACK_START);
         }
@@ -217,6 +224,16 @@ impl Machine {
             self.state.coroutines.clear();
             self.state.coroutines.shrink_to(1024);
             self.state.coroutines.push(None);
+        }
+    }
+
+    /// Captured variables that are registers of what has not ended keep their values: what has captured them may outlive the run.
+    fn close_variables(&mut self) {
+        self.state.close(0);
+        for other in self.state.coroutines.iter_mut().flatten() {
+            for (slot, upvalue) in std::mem::take(&mut other.open) {
+                self.state.heap.set_upvalue(upvalue, Upvalue::Closed(other.stack[slot as usize]));
+            }
         }
     }
 

@@ -2,6 +2,7 @@
 
 use super::Machine;
 use super::error::note_place;
+use super::transfer::take_over;
 use crate::heap::objects::Upvalue;
 use crate::value::LuaValue;
 
@@ -100,6 +101,14 @@ impl<'m> Values<'m> {
     /// Keeps a value alive while the machine lives.
     pub fn root(&mut self, value: LuaValue) {
         self.machine.state.roots.push(value);
+    }
+
+    /// Takes over, for between two runs, what another machine keeps that was made in the same way: these values, whose places in
+    /// this one it returns, and all that they reach. The limit of memory comes with them.
+    ///
+    /// `None` when that was made in another way, or lists are filled for its runs. This machine is of no use then.
+    pub fn take_over(&mut self, from: &Machine, values: &[LuaValue]) -> Option<Vec<LuaValue>> {
+        take_over(self.machine, from, values)
     }
 
     /// Sets a global variable though globals be read-only. What it is set to outlives runs only if it did before.

@@ -347,7 +347,8 @@ impl Writer {
             17 => format!("{}[{}]", self.choices.of(&["t", "h"]), self.expression(depth - 1)),
             18 => {
                 let (a, b) = (self.expression(depth - 1), self.expression(depth - 1));
-                format!("({{{a}, x = {b}}}).x")
+                let key = self.variable();
+                format!("(function(k) return {{{a}, [k] = 0, x = {b}}} end)({key} or 1).x")
             }
             _ => self.call(depth),
         }

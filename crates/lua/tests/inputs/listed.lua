@@ -115,3 +115,5 @@ return setmetatable({}, {__newindex = function() end})[nil]
 setmetatable({}, {__newindex = function() end})[nil] = 1
 setmetatable({}, {__newindex = function() end})[0/0] = 1
 local t = {} t['a\0b']()
+local k, l = 'a', 2 return cjson.encode({[k] = 1, [l] = {[k] = {}}})
+return pcall(assert, false, 'a\0b')

@@ -507,7 +507,11 @@ pub(crate) fn globals(choices: &mut Choices) -> String {
                 "bit.band",
                 "cmsgpack.unpack",
             ]);
-            let list = arguments(choices, 4);
+            let mut list = arguments(choices, 4);
+            if name == "next" {
+                // A key that never had a value is not there; in Redis' Lua it may be.
+                list = list.replace("] = nil}", "] = 0}");
+            }
             format!("return {name}({})", list.trim_start_matches(", "))
         }
     }

@@ -81,7 +81,7 @@ pub struct Engine {
     lists: Option<[LuaValue; 2]>,
     /// The scripts that have run on it: nothing at first, then their functions.
     loaded: HashMap<Sha, Option<LuaValue>, rapidhash::fast::RandomState>,
-    /// The functions of libraries that each worker has, by the number of the library.
+    /// The functions of libraries, by the number of the library.
     libraries: HashMap<u64, Vec<LuaValue>, rapidhash::fast::RandomState>,
     /// The generation of the libraries, in the machine of a worker for functions.
     pub of_libraries: Option<u64>,
@@ -97,6 +97,8 @@ pub struct Engine {
     run: Option<Run>,
     /// Bytes of the machine that the statistics know of.
     reported: usize,
+    /// Bytes that it took when it had nothing but what is used.
+    settled: usize,
 }
 
 impl Engine {
@@ -104,6 +106,7 @@ impl Engine {
     #[must_use]
     pub fn new(options: EngineOptions) -> Self {
         let machine = machine(&options);
+        let settled = machine.memory_used();
         Self {
             options,
             machine,
@@ -118,6 +121,7 @@ impl Engine {
             seed: options.seed,
             run: None,
             reported: 0,
+            settled,
         }
     }
 
@@ -148,11 +152,9 @@ impl Engine {
                 (self.function(script), 0)
             }
             Program::Function(function) => {
-                let function = match self.libraries.get(&function.library.number) {
-                    Some(functions) => functions.get(function.place).copied().unwrap_or_default(),
-                    None => function.callback,
-                };
-                (Some(function), lists.len())
+                let functions = self.libraries.get(&function.library.number);
+                debug_assert!(functions.is_some(), "a function runs where its library is");
+                (Some(functions.and_then(|functions| functions.get(function.place)).copied().unwrap_or_default()), lists.len())
             }
         };
         // When its code is loaded, which may be kept.

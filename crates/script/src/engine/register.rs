@@ -9,7 +9,7 @@ use almandine_resp::{Args, ProtocolVersion};
 
 use super::api::{Api, Failed};
 use super::commands::{Commands, LogLevel, Verdict};
-use super::{Engine, SLICE, library, shown};
+use super::{Engine, SLICE, library, machine, shown};
 use crate::ScriptError;
 use crate::flags::ScriptFlags;
 use crate::program::Function;
@@ -17,6 +17,8 @@ use crate::shebang::is_name;
 
 /// What the code of a library may take.
 const LOADING_NS_MAX: u64 = 500_000_000;
+/// What libraries may leave in a machine, and as much again as they use, before they get a new one.
+pub(crate) const LITTER_BYTES: usize = 1 << 20;
 
 /// A function that a library has registered.
 #[derive(Debug)]
@@ -77,8 +79,38 @@ impl Engine {
             return true;
         }
         let Ok(registered) = self.load_library(&function.library.proto) else { return false };
-        self.libraries.insert(number, registered.into_iter().map(|registered| registered.callback).collect());
+        self.adopt(number, &registered);
         true
+    }
+
+    /// What a library has registered is run by its number from now on.
+    pub(crate) fn adopt(&mut self, number: u64, registered: &[Registered]) {
+        self.libraries.insert(number, registered.iter().map(|registered| registered.callback).collect());
+    }
+
+    /// Forgets all libraries but these.
+    pub(crate) fn retain(&mut self, is_there: impl Fn(u64) -> bool) {
+        self.libraries.retain(|number, _| is_there(*number));
+    }
+
+    /// Whether most of what the machine takes is likely to be of no use any more.
+    pub(crate) fn is_littered(&self) -> bool {
+        self.machine.memory_used() > 2 * self.settled + LITTER_BYTES
+    }
+
+    /// Goes on with a machine that has what the functions of the libraries reach, and nothing else.
+    pub(crate) fn tidy_up(&mut self) {
+        let mut machine = machine(&self.options);
+        let values: Vec<LuaValue> = self.libraries.values().flatten().copied().collect();
+        let Some(taken) = Values::of(&mut machine).take_over(&self.machine, &values) else { return };
+        self.libraries.values_mut().flatten().zip(taken).for_each(|(function, taken)| *function = taken);
+        self.settled = machine.memory_used();
+        self.machine = machine;
+    }
+
+    /// A run may use as much memory as is allowed beside what libraries keep now.
+    pub(crate) fn limit_memory(&mut self) {
+        Values::of(&mut self.machine).limit_memory(self.options.memory_limit);
     }
 
     /// Whether a function finds the same in each call.
@@ -133,7 +165,7 @@ impl Engine {
             None => {
                 self.machine.stop();
                 self.machine.keep();
-                Values::of(&mut self.machine).limit_memory(self.options.memory_limit);
+                self.limit_memory();
                 Ok(registrations.functions)
             }
         }

@@ -55,7 +55,7 @@ pub(crate) enum Scope {
     OfTransaction,
 }
 
-/// Whether a script whose command uses a key outside of its unit runs again, alone.
+/// Whether a script runs again: alone, if its command uses a key outside of its unit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Restart {
     /// The command fails.
@@ -65,6 +65,8 @@ pub(crate) enum Restart {
     Possible,
     /// A command has used such a key.
     Due,
+    /// The library of the function was replaced or removed while it waited for its unit: it is looked for again.
+    Stale,
 }
 
 /// What a client was before its script.

@@ -105,16 +105,21 @@ impl Runner {
         prepare: Prepare,
         begins: &mut Begins,
     ) -> Outcome {
-        // It is not moved: it was just written.
-        let prepared = prepare(&self.context, args);
-        let Ok(call) = &prepared else { return prepared.map(drop).map_err(Stop::from) };
-        self.admit_script(call)?;
-        if self.run_prepared(client, out, (args, key), call, begins)? == Restart::Due {
-            self.monitor_lines.truncate(begins.lines);
-            (begins.alone, begins.running) = (true, None);
-            self.run_prepared(client, out, (args, key), call, begins)?;
+        loop {
+            // It is not moved: it was just written.
+            let prepared = prepare(&self.context, args);
+            let Ok(call) = &prepared else { return prepared.map(drop).map_err(Stop::from) };
+            self.admit_script(call)?;
+            let mut restart = self.run_prepared(client, out, (args, key), call, begins)?;
+            if restart == Restart::Due {
+                self.monitor_lines.truncate(begins.lines);
+                (begins.alone, begins.running) = (true, None);
+                restart = self.run_prepared(client, out, (args, key), call, begins)?;
+            }
+            if restart != Restart::Stale {
+                return Ok(());
+            }
         }
-        Ok(())
     }
 
     /// Whether a script waits for the next part of the round: others of this one, or what came before it in its connection's batch,
@@ -151,7 +156,17 @@ impl Runner {
             }
         };
         // What a library keeps has one machine. It is there for a unit that is alone.
-        let Some(mut engine) = own.or_else(|| self.context.instance.scripts.libraries.take_engine()) else {
+        let libraries = &self.context.instance.scripts.libraries;
+        if own.is_none()
+            && let Program::Function(function) = &call.program
+            && !libraries.has(function)
+        {
+            if scope != Scope::OfTransaction {
+                self.accessor.unit().end();
+            }
+            return Ok(Restart::Stale);
+        }
+        let Some(mut engine) = own.or_else(|| libraries.take_engine()) else {
             if scope != Scope::OfTransaction {
                 self.accessor.unit().end();
             }
