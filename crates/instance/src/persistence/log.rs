@@ -121,7 +121,6 @@ impl OperationLog {
         if is_settled || self.has_reached(seal) {
             return None;
         }
-        self.urge(seal);
         Some(seal)
     }
 

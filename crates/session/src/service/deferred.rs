@@ -70,7 +70,10 @@ impl Deferred {
     pub(crate) fn next(&mut self, log: &OperationLog, heard: u64) -> Option<Message> {
         while let Some((_, message)) = self.unnumbered.pop_front_if(|(seal, _)| log.has_reached(*seal)) {
             match log.seal(None, heard) {
-                Some(seal) => self.numbered.push_back((seal, message)),
+                Some(seal) => {
+                    log.urge(seal);
+                    self.numbered.push_back((seal, message));
+                }
                 None if self.numbered.is_empty() => return Some(message),
                 None => {
                     let last = self.numbered.back().map(|(seal, _)| *seal);

@@ -13,6 +13,9 @@ use almandine_net::{ConnectionId, Control};
 
 use crate::state::connection::Connection;
 
+/// Connections that wait before the log is asked while the round goes on: each group costs its writer a wake-up, a write and a
+/// wake-up of each worker, and answers are read with the next round.
+const UNSAID_MAX: usize = 16;
 /// Connections of one seal for which memory is kept.
 const CONNECTIONS_KEPT: usize = 1 << 12;
 
@@ -23,6 +26,8 @@ pub(crate) struct Parked {
     waiting: BTreeMap<(u64, bool), Vec<ConnectionId>>,
     /// Memory of the last ones that went on.
     spare: Vec<ConnectionId>,
+    /// Those that wait since the log was asked for last.
+    unsaid: usize,
 }
 
 impl Parked {
@@ -33,8 +38,21 @@ impl Parked {
         let seal = step!(HoldReplies, context.instance.persistence.log.seal(seen, heard), else None);
         if let Some(seal) = seal {
             self.insert(seal, id);
+            self.unsaid += 1;
+            if self.unsaid == UNSAID_MAX {
+                self.round_ends(context);
+            }
         }
         seal.is_some()
+    }
+
+    /// Has the log written what connections wait for since it was asked for last.
+    pub(crate) fn round_ends(&mut self, context: &Context) {
+        if std::mem::take(&mut self.unsaid) > 0
+            && let Some((key, _)) = self.waiting.last_key_value()
+        {
+            context.instance.persistence.log.urge(seal(key));
+        }
     }
 
     fn insert(&mut self, LogSeal { epoch, durable }: LogSeal, id: ConnectionId) {

@@ -539,6 +539,7 @@ impl Service for WorkerService {
     fn idle(&mut self) {
         self.worker.runner.rotation.spent_ns = 0;
         self.sizes.tell_others(&self.worker.runner.context);
+        self.parked.round_ends(&self.worker.runner.context);
     }
 
     fn output_class(&self, connection: &Connection) -> OutputClass {
