@@ -212,6 +212,8 @@ table! {
     CheckSegment,
     /// Encryption: a salt for each file.
     FreshSalt,
+    /// Log: what a sync beside the writer makes durable is durable when it is done.
+    AwaitSync,
     /// Log: not trying a sync again that has failed.
     TrustNoSync,
     /// Log: not appending behind a group where the manifest on the disk may name a segment that begins there.

@@ -82,16 +82,18 @@ impl Directory {
     /// # Errors
     /// As the system reports them; then either of both may be there.
     pub fn replace(&self, manifest: &Manifest) -> Result<(), Fault> {
-        let path = self.path.join(MANIFEST);
-        if self.is_broken.load(Ordering::Relaxed) {
-            return Err(Fault::io(
-                "replace",
-                &path,
-                io::Error::other("the directory could not be synced before: only a new base or a restart helps"),
-            ));
-        }
+        self.check()?;
         // A manifest that names a file may be durable before the name of that file is.
         step!(SyncNames, self.sync_names()?);
+        self.put(manifest)?;
+        self.sync_names()
+    }
+
+    /// Puts a manifest in place of the last one, where the names of all files are durable that it names. It is itself by the next
+    /// [`Self::sync_names`].
+    pub(crate) fn put(&self, manifest: &Manifest) -> Result<(), Fault> {
+        self.check()?;
+        let path = self.path.join(MANIFEST);
         let failed = |error: io::Error| Fault::io("replace", &path, error);
         let written = files::write_beside(&path, manifest.encode()).map_err(failed)?;
         let replaced = files::rename(&written, &path);
@@ -102,8 +104,15 @@ impl Directory {
         if replaced.is_err() {
             let _ = files::remove(&written);
         }
-        replaced.map_err(failed)?;
-        self.sync_names()
+        replaced.map_err(failed)
+    }
+
+    fn check(&self) -> Result<(), Fault> {
+        let refused = "the directory could not be synced before: only a new base or a restart helps";
+        match self.is_broken() {
+            true => Err(Fault::io("replace", &self.path.join(MANIFEST), io::Error::other(refused))),
+            false => Ok(()),
+        }
     }
 
     /// Goes on after a failed sync, where all files that the next manifest names were made since: then a sync says what is durable
@@ -149,7 +158,11 @@ impl Directory {
             };
             if is_left {
                 let path = self.path.join(name);
-                files::remove(&path).map_err(|error| Fault::io("remove", &path, error))?;
+                match files::remove(&path) {
+                    // The log gives files up meanwhile.
+                    Err(error) if error.kind() != ErrorKind::NotFound => return Err(Fault::io("remove", &path, error)),
+                    _ => {}
+                }
             }
         }
         Ok(())

@@ -15,6 +15,7 @@ pub mod directory;
 pub mod draft;
 pub mod encryption;
 pub mod entry;
+mod errands;
 pub mod fault;
 pub mod group;
 pub mod manifest;

@@ -1,8 +1,12 @@
 //! A segment that is written: a file of one size, filled with zeroes or with an earlier segment, so that a full disk cannot meet a
 //! write within it. Where each group is synced, the zeroes were written: then a write changes no metadata.
+//!
+//! Groups pass by the page cache, unless replies wait until the system has them and not for the disk: the cache takes them at once,
+//! also while the disk is busy.
 
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use almandine_io::file::{self, File};
 use almandine_io::storage::Buffer;
@@ -16,12 +20,24 @@ use crate::manifest::SegmentEntry;
 /// What is written at once to make one.
 const ZEROES_BYTES: usize = 1 << 20;
 
+/// How groups get to the disk.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum WritePath {
+    /// Past the page cache: nothing waits for them.
+    #[default]
+    Direct,
+    /// So, and each is synced by itself.
+    Synced,
+    /// Through the page cache: replies wait until that has them.
+    Cached,
+}
+
 /// See the module.
 #[derive(Debug)]
 pub(crate) struct Segment {
     pub(crate) entry: SegmentEntry,
     path: PathBuf,
-    file: File,
+    file: Arc<File>,
     /// Past the page cache.
     direct: bool,
     written: u64,
@@ -32,11 +48,24 @@ pub(crate) struct Segment {
 
 impl Segment {
     /// Opens one that is named and that nothing was written to.
-    pub(crate) fn open(directory: &Path, entry: SegmentEntry, cipher: Option<FileCipher>) -> Result<Self, Fault> {
+    pub(crate) fn open(
+        directory: &Path,
+        entry: SegmentEntry,
+        cipher: Option<FileCipher>,
+        write_path: WritePath,
+    ) -> Result<Self, Fault> {
         let path = segment_path(directory, entry.number);
-        let (file, direct) = open_file(&path).map_err(|error| Fault::io("open", &path, error))?;
+        let (file, direct) = open_file(&path, write_path).map_err(|error| Fault::io("open", &path, error))?;
         debug_assert_eq!(entry.key, cipher.as_ref().map(FileCipher::mark), "the manifest names the key");
-        Ok(Self { entry, path, file, direct, written: 0, synced: 0, cipher })
+        Ok(Self { entry, path, file: Arc::new(file), direct, written: 0, synced: 0, cipher })
+    }
+
+    /// Opens it again, for another way to the disk.
+    pub(crate) fn reopen(&mut self, write_path: WritePath) -> Result<(), Fault> {
+        debug_assert_eq!(self.synced, self.written, "only who has written it hears that a write has failed");
+        let (file, direct) = open_file(&self.path, write_path).map_err(|error| Fault::io("open", &self.path, error))?;
+        (self.file, self.direct) = (Arc::new(file), direct);
+        Ok(())
     }
 
     /// Bytes before the body of a part.
@@ -83,14 +112,28 @@ impl Segment {
 
     /// Makes durable what was written. After an error it must not be tried again.
     pub(crate) fn sync(&mut self) -> Result<(), Fault> {
-        self.file.sync_data().map_err(|error| Fault::io("sync", &self.path, error))?;
-        self.synced = self.written;
+        let synced = self.file.sync_data();
+        self.note_sync(synced, self.written)
+    }
+
+    /// Its file, for a sync of what was written until now, and how much that is.
+    pub(crate) fn written(&self) -> (Arc<File>, u64) {
+        (Arc::clone(&self.file), self.written)
+    }
+
+    /// Notes what came of a sync that was begun when this was written.
+    pub(crate) fn note_sync(&mut self, synced: io::Result<()>, written: u64) -> Result<(), Fault> {
+        synced.map_err(|error| Fault::io("sync", &self.path, error))?;
+        self.synced = self.synced.max(written);
         Ok(())
     }
 }
 
-/// Past the page cache where the file system can.
-fn open_file(path: &Path) -> io::Result<(File, bool)> {
+/// Past the page cache where that is asked for and the file system can.
+fn open_file(path: &Path, write_path: WritePath) -> io::Result<(File, bool)> {
+    if write_path == WritePath::Cached {
+        return Ok((file::open(path, false)?, false));
+    }
     match file::open(path, true) {
         Ok(file) => Ok((file, true)),
         Err(error) if error.kind() == io::ErrorKind::InvalidInput => Ok((file::open(path, false)?, false)),
@@ -109,7 +152,7 @@ pub(crate) fn trim(path: &Path, bytes: u64) -> io::Result<()> {
 /// and spare each later sync that the file system says of a range that it is written.
 pub(crate) fn fill(path: &Path, bytes: u64, written: bool) -> Result<(), Fault> {
     let filled = (|| {
-        let (file, _) = open_file(path)?;
+        let (file, _) = open_file(path, WritePath::Direct)?;
         if written || !file.reserve_zeroes(0, bytes)? {
             let zeroes = Buffer::new(ZEROES_BYTES);
             let mut done = 0;

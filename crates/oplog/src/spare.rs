@@ -28,21 +28,20 @@ pub(crate) struct Spares {
     thread: Option<thread::JoinHandle<()>>,
 }
 
-#[derive(Debug)]
 struct Shared {
     directory: PathBuf,
     state: Mutex<State>,
     changed: Condvar,
     /// Called when one is ready, or cannot be made.
-    tell: Tell,
+    tell: Arc<dyn Fn() + Send + Sync>,
 }
 
-/// What is called when something has changed.
-pub(crate) struct Tell(pub(crate) Box<dyn Fn() + Send + Sync>);
+/// Takes files that the log gives up.
+pub(crate) struct Recycler(Arc<Shared>);
 
-impl std::fmt::Debug for Tell {
+impl std::fmt::Debug for Shared {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Tell")
+        f.write_str("Shared")
     }
 }
 
@@ -64,7 +63,11 @@ struct State {
 
 impl Spares {
     /// Starts with what an earlier run has left, and makes none before it is waited for or [wanted](Self::want).
-    pub(crate) fn start(directory: &Path, (bytes, writes_zeroes): (u64, bool), tell: Tell) -> Result<Self, Fault> {
+    pub(crate) fn start(
+        directory: &Path,
+        (bytes, writes_zeroes): (u64, bool),
+        tell: Arc<dyn Fn() + Send + Sync>,
+    ) -> Result<Self, Fault> {
         let mut state = State { bytes, writes_zeroes, ..State::default() };
         for name in files::names(directory).map_err(|error| Fault::io("list", directory, error))? {
             let Some(number) = name.strip_prefix(SPARE).and_then(|number| number.parse::<u64>().ok()) else { continue };
@@ -137,25 +140,23 @@ impl Spares {
         }
     }
 
+    /// One that is ready, and its bytes.
+    pub(crate) fn take(&self) -> Option<(PathBuf, u64)> {
+        let mut state = self.shared.state();
+        let spare = state.ready.pop()?;
+        self.shared.changed.notify_all();
+        Some((spare, state.bytes))
+    }
+
     /// Whether none is ready because none could be made.
     pub(crate) fn is_out(&self) -> bool {
         let state = self.shared.state();
         state.ready.is_empty() && state.failure.is_some()
     }
 
-    /// A file of the log that is not needed any more. One that has another name, in a backup, is not written again.
-    pub(crate) fn recycle(&self, path: &Path) -> Result<(), Fault> {
-        let names = files::links(path).map_err(|error| Fault::io("look at", path, error))?;
-        let is_free = step!(KeepLinked, names == 1, else true);
-        let mut state = self.shared.state();
-        let is_wanted = is_free && state.ready.len() < READY && length(path)? == state.bytes;
-        if !is_wanted {
-            return files::remove(path).map_err(|error| Fault::io("remove", path, error));
-        }
-        let spare = state.name(&self.shared.directory);
-        files::rename(path, &spare).map_err(|error| Fault::io("rename", path, error))?;
-        state.ready.push(spare);
-        Ok(())
+    /// For files that the log gives up.
+    pub(crate) fn recycler(&self) -> Recycler {
+        Recycler(Arc::clone(&self.shared))
     }
 }
 
@@ -166,6 +167,25 @@ impl Drop for Spares {
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
+    }
+}
+
+impl Recycler {
+    /// A file of the log that is not needed any more. One that has another name, in a backup, is not written again.
+    pub(crate) fn recycle(&self, path: &Path) -> Result<(), Fault> {
+        let names = files::links(path).map_err(|error| Fault::io("look at", path, error))?;
+        let is_free = step!(KeepLinked, names == 1, else true);
+        let mut state = self.0.state();
+        let is_wanted = is_free && state.ready.len() < READY && length(path)? == state.bytes;
+        if !is_wanted {
+            return files::remove(path).map_err(|error| Fault::io("remove", path, error));
+        }
+        let spare = state.name(&self.0.directory);
+        files::rename(path, &spare).map_err(|error| Fault::io("rename", path, error))?;
+        state.ready.push(spare);
+        // The log may wait for one.
+        self.0.changed.notify_all();
+        Ok(())
     }
 }
 
@@ -207,7 +227,7 @@ impl Shared {
             let failed = state.failure.is_some();
             self.changed.notify_all();
             drop(state);
-            (self.tell.0)();
+            (self.tell)();
             if failed {
                 let state = self.state();
                 drop(self.changed.wait_timeout_while(state, PAUSE, |state| !state.stops));

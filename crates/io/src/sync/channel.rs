@@ -57,6 +57,12 @@ impl<T> Drop for Sender<T> {
 }
 
 impl<T> Receiver<T> {
+    /// Whether [`Self::receive`] waits for nothing.
+    #[must_use]
+    pub fn is_ready(&self) -> bool {
+        !matches!(*self.0.state.lock().unwrap_or_else(PoisonError::into_inner), State::Open)
+    }
+
     /// Waits for the value. None when the sender is dropped without sending one.
     #[must_use]
     pub fn receive(self) -> Option<T> {
@@ -77,9 +83,14 @@ mod tests {
     #[test]
     fn a_value_arrives_once_and_a_sender_that_ends_lets_the_receiver_go() {
         let (sender, receiver) = channel();
+        assert!(!receiver.is_ready());
         let waits = std::thread::spawn(|| receiver.receive());
         sender.send(7);
         assert_eq!(waits.join().unwrap(), Some(7));
+        let (sender, receiver) = channel();
+        sender.send(8);
+        assert!(receiver.is_ready());
+        assert_eq!(receiver.receive(), Some(8));
         let (sender, receiver) = channel::<u8>();
         let waits = std::thread::spawn(|| receiver.receive());
         drop(sender);

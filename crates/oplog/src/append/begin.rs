@@ -7,17 +7,19 @@ use almandine_io::files;
 use almandine_io::memory::HUGE_PAGE_BYTES;
 use almandine_io::storage::Buffer;
 
+use super::beside::Beside;
 use super::group::GroupWriter;
 use super::{Appender, Place, part_bytes_max};
 use crate::directory::{Directory, segment_path};
 use crate::encryption::{FileCipher, FileKind, LogKeys};
+use crate::errands::Errands;
 use crate::fault::Fault;
 use crate::group::LogSlice;
 use crate::manifest::{Manifest, SegmentEntry};
 use crate::read::{BodyAccess, LogEnd, read_segments};
-use crate::segment::{self, Segment};
+use crate::segment::{self, Segment, WritePath};
 use crate::source::RingId;
-use crate::spare::{Spares, Tell};
+use crate::spare::Spares;
 use crate::unit::{UnitHead, epoch_of};
 
 /// How a log is written.
@@ -64,7 +66,9 @@ impl Appender {
         tell: Box<dyn Fn() + Send + Sync>,
     ) -> Result<Self, Fault> {
         directory.tidy(&manifest)?;
-        let spares = Spares::start(directory.path(), (options.segment_bytes, options.writes_zeroes), Tell(tell))?;
+        let tell: Arc<dyn Fn() + Send + Sync> = tell.into();
+        let spares = Spares::start(directory.path(), (options.segment_bytes, options.writes_zeroes), Arc::clone(&tell))?;
+        let errands = Errands::start(directory.path(), tell)?;
         let mut fresh = manifest.clone();
         fresh.run += 1;
         fresh.end = None;
@@ -75,7 +79,7 @@ impl Appender {
             // They may be of a time when nothing was encrypted.
             spares.discard();
         }
-        let segment = new_segment(&directory, &mut fresh, (&spares, &options.keys), end.proven)?;
+        let segment = new_segment(&directory, &mut fresh, (&spares, &options.keys, WritePath::Direct), (end.proven, None))?;
         let mut appender = Self {
             part: Buffer::new(part_bytes_max(options.segment_bytes)),
             end: end.proven,
@@ -85,10 +89,12 @@ impl Appender {
             offsets: (0, 0),
             is_named: false,
             awaits_base: false,
-            directory,
+            directory: Arc::new(directory),
             manifest: fresh,
             segment,
+            write_path: if options.writes_zeroes { WritePath::Synced } else { WritePath::Direct },
             spares,
+            beside: Beside::new(errands),
             keys: Arc::clone(&options.keys),
             next_keys: None,
         };
@@ -103,8 +109,9 @@ impl Appender {
         appender.is_named = true;
         appender.trim_former(&manifest, end.proven);
         for segment in dropped {
-            appender.give_up(&segment)?;
+            appender.give_up(&segment);
         }
+        appender.finish_errands();
         Ok(appender)
     }
 
@@ -120,12 +127,14 @@ impl Appender {
         tell: Box<dyn Fn() + Send + Sync>,
     ) -> Result<Self, Fault> {
         debug_assert!(manifest.base.is_none() && manifest.segments.is_empty(), "nothing is taken over");
-        let spares = Spares::start(directory.path(), (options.segment_bytes, options.writes_zeroes), Tell(tell))?;
+        let tell: Arc<dyn Fn() + Send + Sync> = tell.into();
+        let spares = Spares::start(directory.path(), (options.segment_bytes, options.writes_zeroes), Arc::clone(&tell))?;
+        let errands = Errands::start(directory.path(), tell)?;
         let place = Place::default();
         if options.keys.current().is_some() {
             spares.discard();
         }
-        let segment = new_segment(&directory, &mut manifest, (&spares, &options.keys), place)?;
+        let segment = new_segment(&directory, &mut manifest, (&spares, &options.keys, WritePath::Direct), (place, None))?;
         Ok(Self {
             part: Buffer::new(part_bytes_max(options.segment_bytes)),
             end: place,
@@ -135,10 +144,12 @@ impl Appender {
             offsets: (0, 0),
             is_named: false,
             awaits_base: false,
-            directory,
+            directory: Arc::new(directory),
             manifest,
             segment,
+            write_path: if options.writes_zeroes { WritePath::Synced } else { WritePath::Direct },
             spares,
+            beside: Beside::new(errands),
             keys: Arc::clone(&options.keys),
             next_keys: None,
         })
@@ -190,23 +201,28 @@ impl Appender {
     }
 }
 
-/// Makes the file of a new last segment, and an entry for it.
+/// Makes the file of a new last segment, unless one is ready, and an entry for it.
 pub(super) fn new_segment(
     directory: &Directory,
     manifest: &mut Manifest,
-    (spares, keys): (&Spares, &LogKeys),
-    place: Place,
+    (spares, keys, write_path): (&Spares, &LogKeys, WritePath),
+    (place, ready): (Place, Option<(u64, u64)>),
 ) -> Result<Segment, Fault> {
-    let (spare, bytes) = spares.wait()?;
-    let number = manifest.last_segment + 1;
-    let cipher = keys.begin(FileKind::Segment).map_err(|error| Fault::io("encrypt", &spare, error))?;
+    let (number, bytes) = match ready {
+        Some(ready) => ready,
+        None => {
+            let (spare, bytes) = spares.wait()?;
+            let path = segment_path(directory.path(), manifest.last_segment + 1);
+            files::rename(&spare, &path).map_err(|error| Fault::io("rename", &spare, error))?;
+            (manifest.last_segment + 1, bytes)
+        }
+    };
+    let cipher = keys.begin(FileKind::Segment).map_err(|error| Fault::io("encrypt", directory.path(), error))?;
     let key = cipher.as_ref().map(FileCipher::mark);
     let entry = SegmentEntry { number, run: manifest.run, lsn: place.lsn, sum: place.sum, bytes, key };
-    let path = segment_path(directory.path(), number);
-    files::rename(&spare, &path).map_err(|error| Fault::io("rename", &spare, error))?;
-    manifest.last_segment = number;
+    manifest.last_segment = number.max(manifest.last_segment);
     manifest.segments.push(entry);
-    Segment::open(directory.path(), entry, cipher)
+    Segment::open(directory.path(), entry, cipher, write_path)
 }
 
 impl Leftover {

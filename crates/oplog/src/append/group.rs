@@ -48,6 +48,9 @@ impl Appender {
     /// Of the system: then it is not known what was written, and nothing more may be appended behind it.
     pub fn append(&mut self, epoch: u64, durable: bool, fill: &mut dyn FnMut(&mut GroupWriter<'_>)) -> Result<Appended, Fault> {
         self.follow_keys()?;
+        if durable {
+            self.settle()?;
+        }
         let mut group = self.begin_group(epoch);
         fill(&mut group);
         if group.done == Appended::default() {
@@ -65,6 +68,7 @@ impl Appender {
     /// As of [`Self::append`].
     pub fn seal(&mut self, durable: bool) -> Result<(), Fault> {
         self.follow_keys()?;
+        self.settle()?;
         self.begin_group(self.epoch).finish(durable).map(|_| ())
     }
 
@@ -176,6 +180,7 @@ impl GroupWriter<'_> {
         self.appender.part[self.filled..bytes].fill(0);
         if self.appender.segment.room() < bytes as u64 {
             // Parts of this group may be in the segment that is full.
+            self.appender.settle()?;
             self.appender.segment.sync()?;
             self.appender.durable = self.appender.group_end;
             self.appender.next_segment(self.appender.end)?;

@@ -5,42 +5,41 @@
 //! the manifest proves that all before the last segment was durable.
 
 mod begin;
+mod beside;
 mod group;
+mod later;
+mod naming;
+mod place;
 
 use std::path::Path;
 use std::sync::Arc;
 
 use almandine_base::step;
+use almandine_io::clock;
 use almandine_io::storage::Buffer;
-use almandine_io::{clock, files};
 
-use self::begin::new_segment;
 pub use self::begin::{Leftover, LogOptions};
+use self::beside::Beside;
 pub use self::group::{Appended, GroupWriter};
-use crate::directory::{Directory, base_path, segment_path};
+pub use self::place::Place;
+use crate::directory::Directory;
 use crate::encryption::LogKeys;
 use crate::fault::Fault;
 use crate::group::{BLOCK_BYTES, PART_BYTES_MAX, PartHead};
-use crate::manifest::{BaseEntry, Manifest, RingsEntry, SegmentEntry};
+use crate::manifest::{Manifest, RingsEntry};
 use crate::segment::Segment;
+pub use crate::segment::WritePath;
 use crate::spare::{READY, Spares};
-
-/// A place between two groups.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Place {
-    /// The LSN.
-    pub lsn: u64,
-    /// The sum of the part before.
-    pub sum: u32,
-}
 
 /// See the module.
 #[derive(Debug)]
 pub struct Appender {
-    directory: Directory,
+    directory: Arc<Directory>,
     manifest: Manifest,
     segment: Segment,
+    write_path: WritePath,
     spares: Spares,
+    beside: Beside,
     part: Buffer,
     /// Behind the last part.
     end: Place,
@@ -103,6 +102,7 @@ impl Appender {
     /// The size of the segments that are begun from now on.
     pub fn set_segment_bytes(&mut self, bytes: u64) {
         debug_assert_eq!(self.end, self.group_end, "between two groups");
+        self.drop_next();
         self.spares.set_bytes(bytes);
         if self.part.len() != part_bytes_max(bytes) {
             self.part = Buffer::new(part_bytes_max(bytes));
@@ -124,7 +124,9 @@ impl Appender {
     fn adopt_keys(&mut self) {
         let Some(keys) = self.next_keys.take() else { return };
         if self.keys.current().is_none() && keys.current().is_some() {
-            // They may hold what was written plain.
+            // They may hold what was written plain, those that are given up last, too.
+            self.drop_next();
+            self.finish_errands();
             self.spares.discard();
         }
         self.keys = keys;
@@ -139,21 +141,38 @@ impl Appender {
         Ok(())
     }
 
-    /// Says whether each group is synced by itself from now on, for which segments are prepared.
-    pub fn write_zeroes(&self, written: bool) {
-        self.spares.write_zeroes(written);
+    /// Says how groups get to the disk from now on, for which segments are prepared.
+    ///
+    /// # Errors
+    /// As of [`Self::sync`].
+    pub fn set_write_path(&mut self, write_path: WritePath) -> Result<(), Fault> {
+        debug_assert_eq!(self.end, self.group_end, "between two groups");
+        if self.write_path == write_path {
+            return Ok(());
+        }
+        self.spares.write_zeroes(write_path == WritePath::Synced);
+        if (self.write_path == WritePath::Cached) != (write_path == WritePath::Cached) {
+            self.sync()?;
+            self.segment.sync()?;
+            self.segment.reopen(write_path)?;
+        }
+        self.write_path = write_path;
+        Ok(())
     }
 
     /// Has further segments made ready: one when this run has written anything, more when it goes on.
     fn prepare(&mut self) {
         let is_filling = self.segment.room() < self.segment.entry.bytes / 4 * 3;
         self.spares.want(if is_filling { READY } else { 1 });
+        if self.segment.room() < self.segment.entry.bytes / 4 && self.write_path == WritePath::Cached {
+            self.prepare_next();
+        }
     }
 
     /// Whether the disk has no room for a further segment, and there is less than `bytes` left.
     #[must_use]
     pub(crate) fn is_short_of(&self, bytes: u64) -> bool {
-        self.segment.room() < bytes && self.spares.is_out()
+        self.segment.room() < bytes && self.beside.next.is_none() && self.spares.is_out()
     }
 
     /// Makes durable all groups that were appended.
@@ -161,6 +180,7 @@ impl Appender {
     /// # Errors
     /// Of the system: then it is not known what is durable, and nothing more may be appended behind it.
     pub fn sync(&mut self) -> Result<(), Fault> {
+        self.settle()?;
         if self.durable != self.group_end {
             let synced = self.segment.sync();
             step!(TrustNoSync, synced?, else synced.or_else(|_| self.segment.sync())?);
@@ -206,6 +226,8 @@ impl Appender {
     fn heal_at(&mut self, place: Place) -> Result<(), Fault> {
         let former = Arc::clone(&self.keys);
         self.adopt_keys();
+        // Whatever comes of it: what it would make durable is no part of the log.
+        self.beside.syncing = None;
         if let Err(fault) = self.next_segment(place) {
             // The former segment may be gone on with.
             self.next_keys = Some(std::mem::replace(&mut self.keys, former));
@@ -213,59 +235,6 @@ impl Appender {
         }
         (self.end, self.group_end) = (place, place);
         Ok(())
-    }
-
-    /// Names a base, and drops the segments before it.
-    ///
-    /// # Errors
-    /// Of the system: then either of both bases may be named, and the files of both stay, unless it is known that the new one is
-    /// not.
-    pub fn name_base(&mut self, base: BaseEntry) -> Result<(), Fault> {
-        debug_assert!(
-            base.through <= self.durable.lsn,
-            "INV-CHECKPOINT-1: a base is named when the log that completes it is durable"
-        );
-        let mut manifest = self.manifest.clone();
-        let former = manifest.base.replace(base);
-        let dropped: Vec<_> = manifest.segments.extract_if(.., |segment| segment.lsn < base.lsn).collect();
-        step!(NameFirst, (), else self.drop_files(&dropped, former));
-        if self.awaits_base {
-            // The base, its segment and the manifest are files of their own, whichever of those before the disk has.
-            self.directory.go_on();
-        }
-        self.directory.replace(&manifest).inspect_err(|_| {
-            if !self.directory.is_broken() {
-                self.drop_files(&[], Some(base));
-            }
-        })?;
-        self.manifest = manifest;
-        self.drop_files(&dropped, former);
-        self.awaits_base = false;
-        if !std::mem::replace(&mut self.is_named, true) {
-            // Those of the log that was there before.
-            let _ = self.directory.drop_unnamed(&self.manifest);
-        }
-        Ok(())
-    }
-
-    /// Gives files up that the manifest does not name any more. What cannot be removed goes with the next start.
-    fn drop_files(&self, segments: &[SegmentEntry], base: Option<BaseEntry>) {
-        for segment in segments {
-            let _ = self.give_up(segment);
-        }
-        for (base, part) in base.iter().flat_map(|base| (0..base.parts).map(move |part| (base, part))) {
-            let _ = files::remove(base_path(self.directory.path(), base.number, part));
-        }
-    }
-
-    /// Gives up the file of a segment: for use as another one, unless others than its key's owners could read what it holds behind
-    /// the end of that.
-    fn give_up(&self, segment: &SegmentEntry) -> Result<(), Fault> {
-        let path = segment_path(self.directory.path(), segment.number);
-        if self.keys.current().is_some() && segment.key.is_none() {
-            return files::remove(&path).map_err(|error| Fault::io("remove", &path, error));
-        }
-        self.spares.recycle(&path)
     }
 
     /// Whether nothing more can be named: it is not known which files the manifest on the disk names.
@@ -279,6 +248,7 @@ impl Appender {
     /// # Errors
     /// Of the system.
     pub fn name_rings(&mut self, rings: Option<RingsEntry>) -> Result<(), Fault> {
+        self.wait_for_names();
         let manifest = Manifest { rings, ..self.manifest.clone() };
         if self.is_named {
             self.directory.replace(&manifest)?;
@@ -301,23 +271,10 @@ impl Appender {
         }
         self.sync()?;
         self.seal(true)?;
+        self.wait_for_names();
+        self.drop_next();
         let manifest = Manifest { end: Some(self.durable.lsn), rings: None, ..self.manifest.clone() };
         self.directory.replace(&manifest)
-    }
-
-    /// A segment that begins at `place` is the last one from now on.
-    fn next_segment(&mut self, place: Place) -> Result<(), Fault> {
-        let mut manifest = self.manifest.clone();
-        manifest.segments.retain(|segment| segment.lsn < place.lsn);
-        let segment = new_segment(&self.directory, &mut manifest, (&self.spares, &self.keys), place)?;
-        debug_assert!(place.lsn <= self.segment.synced_lsn(), "INV-OPLOG-2: what is before a segment is durable first");
-        // The manifest on the disk may name it, also where this fails: no other segment has its number.
-        self.manifest.last_segment = manifest.last_segment;
-        if self.is_named {
-            self.directory.replace(&manifest)?;
-        }
-        (self.manifest, self.segment) = (manifest, segment);
-        Ok(())
     }
 
     /// The head of a part at the end.

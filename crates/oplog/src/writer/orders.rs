@@ -23,6 +23,42 @@ pub(super) enum Order {
     Stop,
 }
 
+impl Order {
+    /// Answers one that has an answer.
+    pub(super) fn answer(self, answer: Result<Cut, Fault>) {
+        match self {
+            Self::Sync(reply) | Self::Rotate(reply) | Self::NameBase(_, reply) | Self::Resume(reply) | Self::End(reply) => {
+                reply.send(answer);
+            }
+            Self::Resize(_) | Self::Rekey(_) | Self::Stop => {}
+        }
+    }
+}
+
+/// Orders that are under way beside what is written.
+#[derive(Default)]
+pub(super) struct UnderWay {
+    /// Cuts that are written, with the orders that wait until they are durable.
+    cuts: VecDeque<(Cut, Order)>,
+    /// The order that waits for the base that is being named.
+    pub(super) naming: Option<Reply>,
+}
+
+impl UnderWay {
+    pub(super) fn has_cuts(&self) -> bool {
+        !self.cuts.is_empty()
+    }
+
+    pub(super) fn push(&mut self, cut: Cut, order: Order) {
+        self.cuts.push_back((cut, order));
+    }
+
+    /// The first cut, if it ends by this epoch.
+    pub(super) fn pop(&mut self, durable: u64) -> Option<(Cut, Order)> {
+        self.cuts.pop_front_if(|(cut, _)| cut.epoch <= durable)
+    }
+}
+
 /// In the order of their coming; none when the writer has ended.
 pub(super) struct Orders(Mutex<Option<VecDeque<Order>>>);
 

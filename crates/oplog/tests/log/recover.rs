@@ -1,7 +1,7 @@
 //! Runs that follow each other, segments that fill up, groups larger than a segment, what rings have left (INV-OPLOG-3).
 
 use almandine_oplog::RingId;
-use almandine_oplog::append::{Leftover, Place};
+use almandine_oplog::append::{Leftover, Place, WritePath};
 use almandine_oplog::manifest::BaseEntry;
 
 use super::{Folder, SEGMENT_BYTES, append, unit};
@@ -141,7 +141,7 @@ fn an_empty_log_takes_one_segment_and_one_that_is_filled_has_further_ones_ready(
     for written in [false, true] {
         let folder = Folder::new(&format!("ready-{written}"));
         let mut log = folder.begin();
-        log.write_zeroes(written);
+        log.set_write_path(if written { WritePath::Synced } else { WritePath::Direct }).unwrap();
         let ready = || {
             let names = std::fs::read_dir(&folder.0).unwrap().map(|name| name.unwrap().path());
             let is_ready = |path: &std::path::PathBuf| {

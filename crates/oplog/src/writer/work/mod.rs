@@ -1,5 +1,7 @@
 //! The writer's rounds: close a cut, write it, sync, say so, and wait.
 
+mod obey;
+
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -7,10 +9,10 @@ use std::time::Duration;
 use almandine_base::step;
 use almandine_io::clock;
 
-use super::orders::{Order, Orders, Reply};
+use super::LogListener;
+use super::orders::{Orders, UnderWay};
 use super::progress::{LogProgress, LogState, SyncMode};
-use super::{Cut, LogListener};
-use crate::append::Appender;
+use crate::append::{Appender, WritePath};
 use crate::fault::Fault;
 use crate::source::UnitSource;
 
@@ -19,6 +21,8 @@ const TICK_NS: u64 = 10_000_000;
 const SECOND_NS: u64 = 1_000_000_000;
 /// Units that are written before their second is over.
 const ENOUGH_BYTES: usize = 1 << 20;
+/// Where syncs are beside the writer, the next one begins when so much is not durable: the last sync of a segment is short then.
+const MUCH_UNSYNCED_BYTES: u64 = 8 << 20;
 /// What heads and padding of a group may take beside its units.
 const SLACK_BYTES: u64 = 64 << 10;
 /// How long it waits while all sessions rest, when there is nothing to do, when there is, and for a cut that a reply waits for.
@@ -40,6 +44,9 @@ pub(super) struct Work {
     closed: u64,
     written: u64,
     durable: u64,
+    /// The sync that is under way.
+    syncing: Option<Syncing>,
+    under_way: UnderWay,
     /// The commit epoch was raised, and what it closes is not closed.
     is_raised: bool,
     times: Times,
@@ -50,6 +57,14 @@ pub(super) struct Work {
     /// The log is broken, and a base is being made that heals it: the epoch through which units are in its new segment. They stay
     /// in the rings until the base is named.
     healed: Option<u64>,
+}
+
+/// A sync beside the writer.
+#[derive(Clone, Copy)]
+struct Syncing {
+    through: u64,
+    end_lsn: u64,
+    begun_ns: u64,
 }
 
 /// When something was done last, by the clock without jumps.
@@ -84,6 +99,8 @@ impl Work {
             closed: written,
             written,
             durable,
+            syncing: None,
+            under_way: UnderWay::default(),
             is_raised: false,
             times: Times { raised_ns: 0, written_ns: now, synced_ns: now, ready_ns: 0 },
             is_sealed: true,
@@ -99,6 +116,7 @@ impl Work {
                     return self.orders.close();
                 }
             }
+            self.end_naming();
             let now = clock::monotonic_ns();
             if self.progress.state() == LogState::Broken {
                 self.recover_soon(now);
@@ -118,16 +136,38 @@ impl Work {
             || self.is_demanded()
     }
 
-    /// Whether something is to be durable before the mode asks for it.
+    /// Whether something is to be written before its time, because it is to be durable before the mode asks for it.
     fn is_demanded(&self) -> bool {
-        self.progress.demanded() > self.durable
+        self.progress.demanded() > self.written
+    }
+
+    /// Whether something that was written is to be durable before the mode asks for it, and no sync is under way that has it.
+    fn wants_sync(&self) -> bool {
+        let begun = self.syncing.map_or(self.durable, |syncing| syncing.through);
+        begun < self.written && (self.progress.demanded() > begun || self.under_way.has_cuts())
     }
 
     fn is_active(&self) -> bool {
         self.source.pending_bytes() > 0 || self.progress.wanted() > self.durable
     }
 
+    /// How groups get to the disk.
+    fn write_path(&self) -> WritePath {
+        match self.progress.mode() {
+            SyncMode::Always => WritePath::Synced,
+            _ if !self.rings_survive => WritePath::Cached,
+            _ => WritePath::Direct,
+        }
+    }
+
     fn round(&mut self, now: u64) -> Result<(), Fault> {
+        self.end_sync(now)?;
+        self.end_cuts();
+        if self.progress.state() == LogState::Broken {
+            return Ok(());
+        }
+        // Orders take their time.
+        let now = clock::monotonic_ns();
         let pending = self.source.pending_bytes();
         self.progress.count(|figures| figures.pending_bytes = pending as u64);
         let (mode, is_second) = (self.progress.mode(), now - self.times.synced_ns >= SECOND_NS);
@@ -137,27 +177,82 @@ impl Work {
         }
         self.look();
         let has_room = self.has_room(pending);
+        if self.under_way.has_cuts() {
+            self.begin_sync(now);
+        }
         if self.is_delayed(now) {
             return Ok(());
         }
         if self.closed > self.written && has_room && (self.is_greedy() || is_second || is_much) {
-            self.write(mode == SyncMode::Always || mode == SyncMode::EverySecond && is_second || self.is_demanded())?;
-        } else if (mode != SyncMode::Never && is_second || self.is_demanded()) && self.durable < self.written {
+            self.write(mode == SyncMode::Always)?;
+        } else if mode == SyncMode::Always && (is_second || self.wants_sync()) && self.durable < self.written {
             self.sync()?;
+        }
+        let is_due = mode == SyncMode::EverySecond && (is_second || self.unsynced_bytes() >= MUCH_UNSYNCED_BYTES);
+        if is_due || self.wants_sync() {
+            self.begin_sync(now);
         }
         // What is not closed yet is written as soon as it is.
         if is_second
-            && (self.durable == self.written || mode == SyncMode::Never)
+            && (self.durable == self.written || mode == SyncMode::Never || self.is_syncing_all())
             && (self.closed == self.written || !self.is_active())
         {
             self.times.synced_ns = now;
         }
         let is_resting = !self.is_sealed && clock::monotonic_ns() - self.times.written_ns >= TICK_NS;
         if is_resting && self.durable == self.written && has_room {
-            self.log()?.seal(mode != SyncMode::Never)?;
+            // Replies may wait for what comes meanwhile, but where it is of no use to write that.
+            self.log()?.seal(mode == SyncMode::Always)?;
+            if mode == SyncMode::EverySecond {
+                let _ = self.log()?.begin_sync();
+            }
             self.is_sealed = true;
         }
         Ok(())
+    }
+
+    /// Bytes that no sync that was begun has made durable or will.
+    fn unsynced_bytes(&self) -> u64 {
+        self.log.as_ref().map_or(0, Appender::unsynced_bytes)
+    }
+
+    /// Begins to make durable what was written, unless a sync is under way.
+    fn begin_sync(&mut self, now: u64) {
+        let Some(log) = &mut self.log else { return };
+        if self.durable < self.written && log.begin_sync() {
+            self.syncing = Some(Syncing { through: self.written, end_lsn: log.ends().0.lsn, begun_ns: now });
+        }
+    }
+
+    /// Looks whether the sync that was begun is done.
+    fn end_sync(&mut self, now: u64) -> Result<(), Fault> {
+        let Some(log) = &mut self.log else { return Ok(()) };
+        let is_over = log.has_synced()?;
+        if self.durable == self.written {
+            self.syncing = None;
+            return Ok(());
+        }
+        let (end, durable_end) = log.ends();
+        let through = match self.syncing {
+            Some(Syncing { through, end_lsn, .. }) if step!(AwaitSync, is_over && end_lsn <= durable_end.lsn, else true) => through,
+            // Nothing was written since.
+            _ if is_over && end == durable_end => self.written,
+            _ => return Ok(()),
+        };
+        if let Some(Syncing { begun_ns, .. }) = self.syncing.take() {
+            self.progress.count(|figures| {
+                figures.syncs += 1;
+                figures.slow_syncs += u64::from(now.saturating_sub(begun_ns) > SECOND_NS);
+            });
+        }
+        self.durable = self.durable.max(through);
+        self.tell();
+        Ok(())
+    }
+
+    /// Whether all that was written will be durable when the sync that is under way is done.
+    fn is_syncing_all(&self) -> bool {
+        self.syncing.is_some_and(|syncing| syncing.through == self.written)
     }
 
     /// Whether what could be written or synced waits, see [`LogProgress::set_delay_ns`].
@@ -210,8 +305,9 @@ impl Work {
             self.progress.advance(through, through);
             self.listener.advanced();
         }
+        let write_path = self.write_path();
         let Some(log) = &mut self.log else { return Err(Fault::Stopped) };
-        log.write_zeroes(self.progress.mode() == SyncMode::Always);
+        log.set_write_path(write_path)?;
         let source = &mut self.source;
         let appended = log.append(through, durable, &mut |group| source.units(through, group))?;
         let (end, durable_end) = log.ends();
@@ -282,8 +378,16 @@ impl Work {
     fn fail(&mut self, fault: &Fault, now: u64) {
         self.progress.fail(fault);
         self.times.synced_ns = now;
+        // What it has made durable is not to be lost for that; when it fails, too, nothing more is known than before.
+        if self.log.as_mut().is_some_and(|log| log.settle().is_ok()) {
+            let _ = self.end_sync(now);
+        }
+        self.syncing = None;
         self.progress.set_needs_base(self.needs_base());
         self.set_state(LogState::Broken);
+        while let Some((_, order)) = self.under_way.pop(u64::MAX) {
+            self.obey(order);
+        }
     }
 
     /// Whether a segment behind what is durable would not do.
@@ -318,117 +422,6 @@ impl Work {
 
     fn log(&mut self) -> Result<&mut Appender, Fault> {
         self.log.as_mut().ok_or(Fault::Stopped)
-    }
-
-    /// True when the thread ends.
-    fn obey(&mut self, order: Order) -> bool {
-        let answer = |reply: Reply, result: Result<Cut, Fault>| reply.send(result);
-        match order {
-            Order::Sync(reply) => answer(reply, self.cut()),
-            Order::Rotate(reply) if self.progress.state() == LogState::Broken => answer(reply, self.begin_healing()),
-            Order::Rotate(reply) => {
-                let cut = self.cut().and_then(|cut| self.log()?.rotate().map(|place| Cut { place, ..cut }));
-                self.check_names(&cut);
-                answer(reply, cut);
-            }
-            Order::NameBase(base, reply) => {
-                let named = self.log().and_then(|log| log.name_base(base));
-                if named.is_ok() {
-                    self.end_healing();
-                }
-                let named = named.and_then(|()| self.here());
-                self.check_names(&named);
-                let bytes = self.log.as_ref().map_or(0, Appender::bytes);
-                self.progress.count(|figures| figures.bytes = bytes);
-                answer(reply, named);
-            }
-            Order::Resume(reply) => {
-                self.tries = 0;
-                let recovered = if self.progress.state() == LogState::Broken { self.recover() } else { Ok(()) };
-                answer(reply, recovered.and_then(|()| self.here()));
-            }
-            Order::Resize(bytes) => self.log.iter_mut().for_each(|log| log.set_segment_bytes(bytes)),
-            Order::Rekey(keys) => self.log.iter_mut().for_each(|log| log.set_keys(Arc::clone(&keys))),
-            Order::End(reply) => {
-                let cut = if self.progress.state() == LogState::Broken { Err(Fault::Stopped) } else { self.cut() };
-                let ended = cut.and_then(|cut| {
-                    self.log.take().map_or(Err(Fault::Stopped), Appender::end)?;
-                    Ok(cut)
-                });
-                self.set_state(LogState::Ended);
-                answer(reply, ended);
-                return true;
-            }
-            Order::Stop => return true,
-        }
-        false
-    }
-
-    /// Where the manifest on the disk may name a segment that begins behind the last group, nothing may be appended to another one.
-    fn check_names(&mut self, done: &Result<Cut, Fault>) {
-        if let Err(fault) = done
-            && step!(CheckNames, self.log.as_ref().is_some_and(Appender::is_unnamed), else false)
-        {
-            self.fail(fault, clock::monotonic_ns());
-        }
-    }
-
-    fn here(&mut self) -> Result<Cut, Fault> {
-        let epoch = self.written;
-        Ok(Cut { place: self.log()?.ends().0, epoch })
-    }
-
-    /// Closes a cut of all that was done, writes it and makes it durable.
-    fn cut(&mut self) -> Result<Cut, Fault> {
-        let is_broken = self.progress.state() == LogState::Broken;
-        if is_broken && self.healed.is_none() {
-            return Err(Fault::Stopped);
-        }
-        self.look();
-        let before = self.closed;
-        self.raise(clock::monotonic_ns());
-        while self.closed == before {
-            self.progress.waker.wait(SOON);
-            self.look();
-        }
-        if is_broken {
-            return self.heal_through(self.closed);
-        }
-        let done = self.write(true).and_then(|()| self.here());
-        if let Err(fault) = &done {
-            self.fail(fault, clock::monotonic_ns());
-        }
-        done
-    }
-
-    /// Begins a segment for what follows what was written. The base that is made from now on has all that was.
-    fn begin_healing(&mut self) -> Result<Cut, Fault> {
-        self.log()?.heal_with_base()?;
-        self.healed = Some(self.written);
-        self.here()
-    }
-
-    /// Writes what the base may have beside that, durably. Nothing is said of it, and nothing released, before the base is named:
-    /// without it the segment does not count.
-    fn heal_through(&mut self, through: u64) -> Result<Cut, Fault> {
-        let source = &mut self.source;
-        let Some(log) = &mut self.log else { return Err(Fault::Stopped) };
-        log.append(through, true, &mut |group| source.units(through, group))?;
-        self.healed = Some(through);
-        Ok(Cut { epoch: through, ..self.here()? })
-    }
-
-    /// The base is named: what was written and what the new segment has is durable.
-    fn end_healing(&mut self) {
-        let Some(through) = self.healed.take() else { return };
-        debug_assert!(self.written <= through, "INV-OPLOG-1: a base that heals the log has what was given back in the rings");
-        (self.written, self.durable) = (through, through);
-        self.is_sealed = false;
-        self.tries = 0;
-        self.progress.count(|figures| figures.last_write_failed = false);
-        self.tell();
-        self.source.release(through);
-        self.set_state(LogState::Serving);
     }
 
     fn pause(&self) -> Duration {
