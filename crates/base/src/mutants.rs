@@ -246,6 +246,10 @@ table! {
     RenewEpoch,
     /// Scripts: beginning anew when a key of one that was suspended has changed.
     CompareScript,
+    /// Scripts: one that was killed does not write.
+    RefuseKilled,
+    /// Scripts: one that was killed while it was suspended calls nothing when it goes on.
+    EndKilled,
 }
 
 #[cfg(loom)]

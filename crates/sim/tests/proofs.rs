@@ -50,6 +50,12 @@ fn listeners_hear_and_users_are_held_to_their_rights() {
 }
 
 #[test]
+fn suspended_scripts_see_one_moment_and_are_killed_whole() {
+    // The seeds 13 and 14 have a script end while another one has all clients hear BUSY.
+    holds(Proof::Suspended, 16);
+}
+
+#[test]
 fn memory_is_kept_and_results_are_of_one_moment() {
     holds(Proof::Eviction, 5);
     holds(Proof::Computations, 3);
@@ -149,6 +155,10 @@ fn a_missing_step_is_noticed() {
         (Proof::Snapshots, Mutant::KeepSaved, Medium::Memory),
         (Proof::Transactions, Mutant::WatchScript, Medium::Memory),
         (Proof::Transactions, Mutant::CompareScript, Medium::Memory),
+        (Proof::Suspended, Mutant::WatchScript, Medium::Memory),
+        (Proof::Suspended, Mutant::CompareScript, Medium::Device),
+        (Proof::Suspended, Mutant::RefuseKilled, Medium::Memory),
+        (Proof::Suspended, Mutant::EndKilled, Medium::Memory),
     ];
     let mut unnoticed = Vec::new();
     for (proof, mutant, medium) in missing {

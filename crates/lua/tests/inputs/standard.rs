@@ -512,6 +512,10 @@ pub(crate) fn globals(choices: &mut Choices) -> String {
                 // A key that never had a value is not there; in Redis' Lua it may be.
                 list = list.replace("] = nil}", "] = 0}");
             }
+            if name == "unpack" {
+                // The length of a list with holes is not promised; one whose last value is there has no other.
+                list = list.replace("nil, }", "0, }");
+            }
             format!("return {name}({})", list.trim_start_matches(", "))
         }
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use almandine_base::{Output, sometimes};
-use almandine_handler::{Client, Dispatch, Flags, ReplyMode, errors, transaction};
+use almandine_handler::{Client, Dispatch, Flags, ReplyMode, ScriptTurn, errors, transaction};
 use almandine_keyspace::{ReadyKey, Waiter};
 use almandine_resp::Args;
 use almandine_script::ProgramKind;
@@ -67,6 +67,10 @@ impl Worker {
 
     /// Answers a command while a script has run for long. It waits if that is not possible.
     fn answer_busy(&mut self, client: &mut Client, args: Args<'_>, out: &mut Output) -> BatchEnd {
+        if client.in_script || matches!(client.script.as_deref(), Some(ScriptTurn::Ended(_))) {
+            sometimes!("a script has run whose client would hear that the server is busy");
+            return BatchEnd::Paused;
+        }
         let Some(dispatch) = self.planner.resolve(args) else {
             if is_other_protocol(args) {
                 return BatchEnd::OtherProtocol;
@@ -88,6 +92,8 @@ impl Worker {
                 Some(ProgramKind::Script) => &errors::script::BUSY_SCRIPT,
                 Some(ProgramKind::Function) => &errors::script::BUSY_FUNCTION,
             };
+            // One that has not begun, or begins anew, does not begin any more.
+            self.runner.forget_script(client);
             self.runner.refuse(client, out, dispatch, error);
         } else {
             let planned = Planned { dispatch: Some(dispatch), ..Planned::default() };

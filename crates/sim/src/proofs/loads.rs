@@ -7,7 +7,7 @@ use almandine_io::sim::turn::{Policy, Schedule};
 use almandine_testkit::history::faults::{final_read, with_faults_of, with_lost, with_resizing_of, without_refused};
 use almandine_testkit::history::units::{self, Features};
 use almandine_testkit::history::{self, History};
-use almandine_testkit::promises::{channels, claims, computations, events, eviction, moves, rights, tracking};
+use almandine_testkit::promises::{channels, claims, computations, events, eviction, moves, rights, suspended, tracking};
 use almandine_testkit::storage::{self, Figures};
 use almandine_testkit::{Client, blocking, transactions};
 
@@ -73,6 +73,11 @@ pub(super) fn record(scenario: &Scenario, server: &Simulated) -> io::Result<Chec
             let is_volatile = eviction_settings(seed).contains("volatile");
             let settings = eviction::Settings { clients, keys: 700, duration, is_volatile, seed };
             done(eviction::keeps_its_word(server, settings).0)
+        }
+        Proof::Suspended => {
+            make_cold(scenario, server);
+            let report = suspended::hold(server, duration(scenario), 70_000, seed);
+            done((report.returned + report.killed + report.served + report.answered) as usize)
         }
         Proof::Crashes => Ok(crashing::record(scenario, server)),
         Proof::Snapshots => {

@@ -57,6 +57,8 @@ pub enum Proof {
     Durability,
     /// A server with a log crashes while clients listen, and boots again: what they were told of changes is so.
     Told,
+    /// Scripts that are suspended see one moment, lose no change, and are killed whole.
+    Suspended,
 }
 
 /// Looks at what was recorded: how much it was, or what no order explains.
@@ -64,7 +66,7 @@ pub type Check = Box<dyn FnOnce() -> Result<usize, String> + Send>;
 
 impl Proof {
     /// All of them.
-    pub const ALL: [Self; 17] = [
+    pub const ALL: [Self; 18] = [
         Self::Histories,
         Self::Units,
         Self::Collections,
@@ -82,6 +84,7 @@ impl Proof {
         Self::Snapshots,
         Self::Durability,
         Self::Told,
+        Self::Suspended,
     ];
 
     /// The name on a command line.
@@ -105,6 +108,7 @@ impl Proof {
             Self::Snapshots => "snapshots",
             Self::Durability => "durability",
             Self::Told => "told",
+            Self::Suspended => "suspended",
         }
     }
 
@@ -151,6 +155,7 @@ impl Proof {
             | Self::Blocking
             | Self::Moves
             | Self::Claims
+            | Self::Suspended
             | Self::Crashes
             | Self::Snapshots => &[Medium::Memory, Medium::Device],
             _ => &[Medium::Memory],
@@ -270,6 +275,7 @@ fn server_settings(scenario: &Scenario) -> Vec<String> {
     words += match scenario.proof {
         Proof::Events => " --notify-keyspace-events Kg$xn",
         Proof::Told => " --notify-keyspace-events Eg$e",
+        Proof::Suspended => " --busy-reply-threshold 4",
         Proof::Eviction => loads::eviction_settings(scenario.seed),
         _ => "",
     };

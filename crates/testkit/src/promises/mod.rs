@@ -10,6 +10,7 @@ pub mod eviction;
 pub mod moment;
 pub mod moves;
 pub mod rights;
+pub mod suspended;
 pub mod told;
 pub mod tracking;
 

@@ -226,7 +226,9 @@ impl Commands for Caller<'_> {
             self.runner.reply_error(self.client, out, error);
             return true;
         };
-        if self.is_due(dispatch) {
+        // One that was killed while it was suspended holds nothing when it goes on.
+        let is_killed = self.run.running.is_some() && step!(EndKilled, self.run.is_killed(), else false);
+        if is_killed || self.is_due(dispatch) {
             return false;
         }
         if let Some(refusal) = self.refusal(dispatch, args) {
@@ -241,7 +243,7 @@ impl Commands for Caller<'_> {
         }
         if dispatch.flags.any(Flags::WRITES) && !self.run.wrote {
             if let Some(running) = &self.run.running
-                && !self.runner.context.instance.scripts.running.may_write(running)
+                && !step!(RefuseKilled, self.runner.context.instance.scripts.running.may_write(running), else true)
             {
                 return false;
             }
