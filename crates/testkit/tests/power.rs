@@ -64,13 +64,21 @@ impl Cuts<'_> {
 
 fn survives(file_system: FileSystem, mode: &str, beside: Option<&str>) {
     let rounds = if full() { 100 } else { 4 };
-    match (Cuts { file_system, mode, mutant: None, beside, rounds }).prove() {
-        Ok(seen) => {
-            println!("{file_system:?}, {mode}, {beside:?}: {seen:?}");
-            assert!(seen.acknowledged > 500, "the proof has seen too little: {seen:?}");
+    let mut acknowledged = 0;
+    // On a busy machine little is done until a cut.
+    for _ in 0..5 {
+        match (Cuts { file_system, mode, mutant: None, beside, rounds }).prove() {
+            Ok(seen) => {
+                println!("{file_system:?}, {mode}, {beside:?}: {seen:?}");
+                acknowledged += seen.acknowledged;
+            }
+            Err(report) => panic!("{file_system:?}, {mode}: {report}"),
         }
-        Err(report) => panic!("{file_system:?}, {mode}: {report}"),
+        if acknowledged > 500 {
+            return;
+        }
     }
+    panic!("{file_system:?}, {mode}: the proof has seen too little: {acknowledged} acknowledged commands");
 }
 
 #[test]
