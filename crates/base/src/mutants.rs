@@ -68,6 +68,12 @@ table! {
     FollowMoved,
     /// Bases with a device: what they name is durable before they are.
     SyncDevice,
+    /// Bases with a device: one is given up whose device could not be made durable.
+    HeedSync,
+    /// Device: a page that could not be written stays in memory.
+    HeedWrite,
+    /// Device: blocks that are read are compared with their checksums.
+    CompareSums,
     /// Bases with a device: swept namespaces are not used again while a walk is under way.
     HoldNamespaces,
     /// Waker, w2: the fence between the work and the question whether a signal is there.

@@ -72,6 +72,24 @@ pub const DISK: &[(Medium, &[Class<DiskFaults>])] = &[
     ),
 ];
 
+/// Classes of faults of the device alone, where a proof has a log on a disk of its own beside it: those that the device says, and
+/// those that it hides. Pages are few, so they are frequent.
+pub const PAGES: [&[Class<DiskFaults>]; 2] = [
+    &[
+        ("page-reads", |disk| disk.read_errors = 5_000),
+        ("page-writes", |disk| disk.write_errors = 50_000),
+        ("page-syncs", |disk| disk.sync_errors = 50_000),
+        ("page-holes", |disk| disk.punch_errors = 50_000),
+        ("pages-full", |disk| disk.full_at_bytes = Some(3 << 20)),
+    ],
+    &[
+        ("pages-unreadable", |disk| disk.unreadable_pages = 50_000),
+        ("pages-flipped", |disk| disk.flipped_bits = 100_000),
+        ("pages-lost", |disk| disk.lost_writes = 50_000),
+        ("pages-misdirected", |disk| disk.misdirected_writes = 50_000),
+    ],
+];
+
 impl Medium {
     /// All of them.
     pub const ALL: [Self; 4] = [Self::Memory, Self::Device, Self::Failing, Self::Lying];
@@ -85,11 +103,6 @@ impl Medium {
             Self::Failing => "failing",
             Self::Lying => "lying",
         }
-    }
-
-    /// Whether it never fails.
-    pub(crate) const fn is_sound(self) -> bool {
-        matches!(self, Self::Memory | Self::Device)
     }
 
     /// The classes of faults that it may have: its own, and the harmless ones.
@@ -120,6 +133,8 @@ pub struct Scenario {
     pub network: BTreeSet<&'static str>,
     /// Classes of faults of the server's disk, by name.
     pub disk: BTreeSet<&'static str>,
+    /// Classes of faults of the device alone, by name.
+    pub pages: BTreeSet<&'static str>,
     /// What the scheduler may do.
     pub schedule: Schedule,
     /// Steps that the product leaves out.
@@ -154,6 +169,7 @@ impl Scenario {
             medium: Medium::Memory,
             network: network.collect(),
             disk: BTreeSet::new(),
+            pages: BTreeSet::new(),
             schedule: schedule(seed, if matches!(proof, Proof::Durability | Proof::Told) { LOGGING } else { THREADS }),
             left_out: Vec::new(),
             only: None,
@@ -168,6 +184,14 @@ impl Scenario {
         let drawn = mix(self.seed ^ mix(105));
         self.medium = medium;
         self.disk = medium.classes().enumerate().filter(|(at, _)| drawn >> at & 1 == 1).map(|(_, class)| class.0).collect();
+        self.pages.clear();
+        if medium == Medium::Device && self.proof == Proof::Durability {
+            // A quarter of the seeds have a sound device, a half one that says what goes wrong, and the others also one that lies.
+            let drawn = mix(self.seed ^ mix(106));
+            let kinds = [0, 1, 1, 2][(drawn % 4) as usize];
+            let classes = PAGES[..kinds].iter().flat_map(|classes| *classes).enumerate();
+            self.pages = classes.filter(|(at, _)| drawn >> (8 + at) & 1 == 1).map(|(_, class)| class.0).collect();
+        }
     }
 
     /// What the network does.
@@ -183,6 +207,18 @@ impl Scenario {
     pub fn disk_faults(&self) -> DiskFaults {
         let mut faults = DiskFaults::default();
         self.medium.classes().filter(|class| self.disk.contains(class.0)).for_each(|class| class.1(&mut faults));
+        faults
+    }
+
+    /// What the device does, beside that.
+    #[must_use]
+    pub fn page_faults(&self) -> DiskFaults {
+        let mut faults = self.disk_faults();
+        PAGES
+            .iter()
+            .flat_map(|classes| *classes)
+            .filter(|class| self.pages.contains(class.0))
+            .for_each(|class| class.1(&mut faults));
         faults
     }
 
@@ -204,6 +240,7 @@ impl Scenario {
             }
             "--network" => self.network = classes(value, NETWORK.iter().map(|class| class.0))?,
             "--disk" => self.disk = classes(value, self.medium.classes().map(|class| class.0))?,
+            "--pages" => self.pages = classes(value, PAGES.iter().flat_map(|classes| *classes).map(|class| class.0))?,
             "--policy" => self.schedule.policy = policy(value)?,
             "--inner" => self.schedule.inner_per_million = rate()?,
             "--stalls" => self.schedule.stalls_per_million = rate()?,
@@ -222,7 +259,8 @@ impl Scenario {
         };
         let Schedule { policy, inner_per_million, stalls_per_million } = &self.schedule;
         let mut text = format!(
-            "--proof {} --seed {} --workers {} --clients {} --millis {} --flood {} --storage {} --network {} --disk {} --policy {} \
+            "--proof {} --seed {} --workers {} --clients {} --millis {} --flood {} --storage {} --network {} --disk {} --pages {} \
+             --policy {} \
              --inner {inner_per_million} --stalls {stalls_per_million}",
             self.proof.name(),
             self.seed,
@@ -233,6 +271,7 @@ impl Scenario {
             self.medium.name(),
             join(&self.network),
             join(&self.disk),
+            join(&self.pages),
             policy_text(policy),
         );
         if !self.left_out.is_empty() {
@@ -343,7 +382,8 @@ impl fmt::Display for Scenario {
         };
         write!(f, "{}: a server of {} workers with its data in {}, ", self.proof.name(), self.workers, self.medium.name())?;
         writeln!(f, "{clients}, {} virtual ms", self.millis)?;
-        writeln!(f, "goes wrong in the network: {}; on the disk: {}", names(&self.network), names(&self.disk))?;
+        let (network, disk, pages) = (names(&self.network), names(&self.disk), names(&self.pages));
+        writeln!(f, "goes wrong in the network: {network}; on the disk: {disk}; on the device alone: {pages}")?;
         let Schedule { policy, inner_per_million, stalls_per_million } = &self.schedule;
         write!(
             f,

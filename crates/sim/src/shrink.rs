@@ -117,6 +117,11 @@ impl Shrinker {
                 self.attempt(|scenario| _ = scenario.disk.remove(class));
             }
         }
+        if !self.attempt(|scenario| scenario.pages.clear()) {
+            for class in self.best.scenario.pages.clone() {
+                self.attempt(|scenario| _ = scenario.pages.remove(class));
+            }
+        }
         self.attempt(|scenario| scenario.schedule.stalls_per_million = 0);
         self.attempt(|scenario| scenario.schedule.policy = Policy::Random);
         while self.best.scenario.schedule.inner_per_million > 0 && self.attempt(|scenario| scenario.schedule.inner_per_million /= 4)

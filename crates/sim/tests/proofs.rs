@@ -2,6 +2,7 @@
 #![cfg(feature = "sim")]
 
 use almandine_base::mutants::Mutant;
+use almandine_sim::coverage::{self, Counts};
 use almandine_sim::proofs::{Proof, repeats, run};
 use almandine_sim::run::quiet;
 use almandine_sim::scenario::{Medium, Scenario};
@@ -67,6 +68,52 @@ fn what_was_acknowledged_outlives_crashes() {
     holds(Proof::Snapshots, 12);
 }
 
+/// A device on a disk of its own that fails and lies: each kind of fault happens, and what the server is to do then.
+#[test]
+fn a_device_that_fails_or_lies_loses_nothing() {
+    let (mut faults, mut happened, mut checked) = (Counts::default(), Counts::default(), 0);
+    for seed in 0..DEVICE_SEEDS {
+        let mut scenario = Scenario::of(Proof::Durability, seed);
+        scenario.set_medium(Medium::Device);
+        let recorded = run(&scenario);
+        coverage::add(&mut faults, &recorded.faults);
+        coverage::add(&mut happened, &recorded.outcome.counts.happened);
+        checked += recorded.check().unwrap_or_else(|report| panic!("cargo xtask sim {}: {report}", scenario.options()));
+    }
+    println!("durability with a device: {checked} units and values in {DEVICE_SEEDS} worlds; {faults:?}; {happened:?}");
+    for what in FAULTS {
+        assert!(faults.contains_key(what), "{what}: {faults:?}");
+    }
+    for what in ANSWERS {
+        assert!(happened.contains_key(what), "{what}: {happened:?}");
+    }
+}
+
+const DEVICE_SEEDS: u64 = 40;
+/// What goes wrong with the device.
+const FAULTS: [&str; 9] = [
+    "apart: a read fails",
+    "apart: a write fails",
+    "apart: a sync fails",
+    "apart: a hole fails",
+    "apart: the disk is full",
+    "apart: a write is lost",
+    "apart: a write is misdirected",
+    "apart: a bit is flipped",
+    "apart: a page becomes unreadable",
+];
+/// What the server does of it.
+const ANSWERS: [&str; 8] = [
+    "a page is not written",
+    "the device does not give a record",
+    "a record of the device is damaged",
+    "the compactor finds a damaged page",
+    "the device is not made durable for a base",
+    "a base is given up",
+    "a start meets a damaged page",
+    "a store begins without damaged pages",
+];
+
 #[test]
 fn what_was_told_is_so_behind_crashes() {
     holds(Proof::Told, 12);
@@ -89,6 +136,10 @@ fn found(proof: Proof, mutant: Mutant, medium: Medium, seeds: u64) -> Option<Sce
             scenario.set_medium(medium);
         }
         scenario.left_out = vec![mutant];
+        if mutant == Mutant::CompareSums {
+            // Bytes that are shown, and no error.
+            scenario.pages = ["pages-flipped"].into();
+        }
         if mutant == Mutant::DrainBeforeClose {
             // Short lives among which more end while a unit is between its number and its place.
             (scenario.workers, scenario.millis) = (4, 30);
@@ -150,6 +201,9 @@ fn a_missing_step_is_noticed() {
         (Proof::Durability, Mutant::CloseUnlogged, Medium::Failing),
         (Proof::Durability, Mutant::RetainPages, Medium::Device),
         (Proof::Durability, Mutant::SyncDevice, Medium::Device),
+        (Proof::Durability, Mutant::HeedWrite, Medium::Device),
+        (Proof::Durability, Mutant::HeedSync, Medium::Device),
+        (Proof::Durability, Mutant::CompareSums, Medium::Device),
         (Proof::Snapshots, Mutant::SaveAbsence, Medium::Memory),
         (Proof::Snapshots, Mutant::SaveRemoved, Medium::Memory),
         (Proof::Snapshots, Mutant::KeepSaved, Medium::Memory),

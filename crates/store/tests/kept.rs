@@ -2,6 +2,7 @@
 
 #![cfg(not(loom))]
 
+use almandine_base::steps;
 use almandine_device::MemoryDevice;
 use almandine_io::storage::Buffer;
 use almandine_store::{
@@ -201,6 +202,21 @@ fn begun_with(
     namespaces: &[u16],
     set_up: impl FnOnce(StoreDevice<'_>),
 ) -> Arc<Store> {
+    let (store, mut client) = adopted(storage, base, namespaces, set_up);
+    Adoption::new(&mut client.session, namespaces).survey().expect("sound pages");
+    let all = base.copied.iter().map(|(name, value)| (name, Some(value)));
+    for ((namespace, key), value) in all.chain(redo.iter().map(|(name, value)| (name, value.as_ref()))) {
+        match value {
+            Some((value, expiry_ms)) => client.set(*namespace, key, value, Put { expiry_ms: *expiry_ms, ..Put::default() }),
+            None => client.delete(*namespace, key),
+        }
+    }
+    drop(client);
+    store
+}
+
+/// A store that has taken over what a base names, and has not looked at it.
+fn adopted(storage: &Storage, base: &Base, namespaces: &[u16], set_up: impl FnOnce(StoreDevice<'_>)) -> (Arc<Store>, Client) {
     let store = Arc::new(open(storage, Some(KeptDevice { index_buckets: base.index_buckets })));
     store.take_namespaces(namespaces);
     let device = store.device().expect("a device");
@@ -215,16 +231,7 @@ fn begun_with(
         }
         client.session.leave();
     }
-    Adoption::new(&mut client.session, namespaces).survey().expect("sound pages");
-    let all = base.copied.iter().map(|(name, value)| (name, Some(value)));
-    for ((namespace, key), value) in all.chain(redo.iter().map(|(name, value)| (name, value.as_ref()))) {
-        match value {
-            Some((value, expiry_ms)) => client.set(*namespace, key, value, Put { expiry_ms: *expiry_ms, ..Put::default() }),
-            None => client.delete(*namespace, key),
-        }
-    }
-    drop(client);
-    store
+    (store, client)
 }
 
 fn compare(store: &Arc<Store>, load: &Load, when: &str) {
@@ -373,6 +380,38 @@ fn a_store_begins_without_what_is_damaged() {
         }
         drop(client);
     }
+}
+
+/// The index is swept once for all damaged pages, however many these are.
+#[test]
+fn twice_as_many_damaged_pages_are_no_more_sweeps() {
+    const PAGES: u64 = 64;
+    let storage = Storage { pages: Arc::new(MemoryDevice::new()), values: Arc::new(MemoryDevice::new()) };
+    let store = Arc::new(open(&storage, None));
+    store.device().expect("a device").keep_for_bases();
+    let namespaces = [0; 2].map(|_| store.allocate_namespace().expect("a namespace"));
+    let mut client = Client::new(&store);
+    let value = vec![b'v'; 10_000];
+    (0..PAGES * 210).for_each(|key| client.set(namespaces[0], format!("key:{key}").as_bytes(), &value, Put::default()));
+    assert!(store.empty_memory(Duration::from_secs(20)));
+    let mut load = Load { client: Some(client), model: BTreeMap::new(), dice: Dice(11), namespaces, done: Vec::new() };
+    let base = write_base(&store, &mut load);
+    assert!(base.pages.len() as u64 >= PAGES, "{} pages", base.pages.len());
+    load.client = None;
+    Arc::into_inner(store).expect("the last one");
+    let begun = |damaged: u64| {
+        for row in base.pages.iter().take(damaged as usize) {
+            storage.pages.write(row.page * 2 * MIB, &Buffer::new(4096)).expect("a device that writes");
+        }
+        let (store, mut client) = adopted(&storage, &base, &namespaces, |device| device.forgive_damage());
+        let before = steps::taken();
+        Adoption::new(&mut client.session, &namespaces).survey().expect("damage that is forgiven");
+        assert_eq!(store.device().expect("a device").lost().0, damaged);
+        steps::taken() - before
+    };
+    let (some, twice) = (begun(PAGES / 2), begun(PAGES));
+    // To take a lost key out is some steps; the sweep is not done twice.
+    assert!(some > 1_000 && twice + some / 10 < 2 * some, "{some} steps with {} damaged pages, {twice} with {PAGES}", PAGES / 2);
 }
 
 /// What a base had in memory when it began leaves for the device, and changes there and back before it comes to it.

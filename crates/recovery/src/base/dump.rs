@@ -4,7 +4,7 @@ use std::io::Write;
 use std::path::Path;
 use std::time::Duration;
 
-use almandine_base::step;
+use almandine_base::{sometimes, step};
 use almandine_io::{files, thread};
 use almandine_keyspace::{Accessor, DeviceAccess, DeviceBase, Dumping, PageRow};
 use almandine_oplog::encryption::{FileKind, LogKeys};
@@ -68,7 +68,11 @@ pub fn dump(accessor: &mut Accessor, path: &Path, dump: &Dump<'_>, progress: &Sa
         for row in pages {
             file.dead(row.page, device.dead_words(&row))?;
         }
-        step!(SyncDevice, device.sync()?);
+        let synced = step!(SyncDevice, device.sync(), else Ok(()));
+        if synced.is_err() {
+            sometimes!("the device is not made durable for a base");
+        }
+        step!(HeedSync, synced?);
         Ok::<_, SaveError>((file.finish(&databases)?, count))
     });
     if written.is_err() {

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::io;
 
+use almandine_keyspace::Refusal;
 use almandine_oplog::encryption::{FileCipher, KeyMark, MARK_BYTES, NoKey, SALT_BYTES};
 use crc32c::{crc32c, crc32c_append};
 
@@ -194,6 +195,7 @@ impl fmt::Display for BaseFault {
             Self::Key(why) => write!(f, "{why}"),
             Self::Another => write!(f, "it belongs to another log or base"),
             Self::Device(fault) => write!(f, "{fault}"),
+            Self::Refused(Refusal::Missing(_)) => write!(f, "a record of the storage cannot be read, or is damaged"),
             Self::Refused(refusal) => write!(f, "a key does not fit into memory: {refusal:?}"),
         }
     }

@@ -86,7 +86,21 @@ impl fmt::Display for RedoFault {
             Self::Unknown { number } => write!(f, "unit {number} of the log has an entry that this version does not know"),
             Self::Refused { number, key, refusal } => {
                 let key = String::from_utf8_lossy(key);
-                write!(f, "unit {number} of the log does not go with what the key '{key}' has: {refusal:?}")
+                match refusal {
+                    Refusal::Missing(_) => write!(
+                        f,
+                        "the record of the storage cannot be read, or is damaged, that has the key '{key}', which unit {number} of \
+                         the log changes: start again when the device is sound, or restore a backup"
+                    ),
+                    Refusal::Full => write!(
+                        f,
+                        "there is no room for the key '{key}' of unit {number} of the log: memory is used up, and the storage, if \
+                         there is one, takes no more"
+                    ),
+                    Refusal::WrongKind => {
+                        write!(f, "unit {number} of the log does not go with what the key '{key}' has: it is of another type")
+                    }
+                }
             }
             Self::NoDatabase(db) => write!(f, "the log has a database {db}: `databases` must be at least {}", u32::from(*db) + 1),
         }

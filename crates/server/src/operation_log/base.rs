@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use almandine_base::step;
+use almandine_base::{sometimes, step};
 use almandine_instance::Instance;
 use almandine_io::{file, files};
 use almandine_keyspace::{Accessor, DeviceAccess, DeviceBase, StoreDevice};
@@ -126,6 +126,9 @@ pub(super) fn renew(
         instance.persistence.log.set_base_bytes(bytes);
         Ok((bytes, device))
     })();
+    if renewed.is_err() {
+        sometimes!("a base is given up");
+    }
     end(instance, device, renewed.is_ok());
     renewed
 }

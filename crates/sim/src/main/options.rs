@@ -30,6 +30,7 @@ What each run is, instead of what its seed says:
   --storage WHERE  memory, device, failing (a disk that says that it fails) or lying (one that does not)
   --network CLASSES, --disk CLASSES
                    classes of faults with commas between them, or none
+  --pages CLASSES  the same of the device alone, in durability with --storage device
   --policy P       random, pct:CHANGES:STEPS, starve:THREAD or stall:STALLS:STEPS
   --inner N, --stalls N
                    of a million points so many let another thread run, or stall theirs

@@ -136,7 +136,8 @@ fn durable_plan(scenario: &Scenario) -> durable::Plan {
     };
     let (writers, settings) = (clients(scenario, 4), super::server_settings(scenario));
     let is_prompt = *policy == Policy::Random && *stalls_per_million == 0;
-    durable::Plan { seed, millis, writers, settings, harm, faults: scenario.disk_faults(), is_prompt }
+    let device = super::has_device(scenario).then(|| scenario.page_faults());
+    durable::Plan { seed, millis, writers, settings, harm, faults: scenario.disk_faults(), device, is_prompt }
 }
 
 /// Runs `work` beside clients that make all keys cold and make garbage, where there is a device; on every third seed without one

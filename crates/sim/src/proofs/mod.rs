@@ -280,7 +280,7 @@ fn server_settings(scenario: &Scenario) -> Vec<String> {
         _ => "",
     };
     match scenario.proof {
-        Proof::Durability => words += &durable::settings(scenario.seed, scenario.medium.is_sound()),
+        Proof::Durability => words += &durable::settings(scenario.seed, has_device(scenario)),
         Proof::Snapshots => words += &snapshots::settings(scenario.seed),
         Proof::Told => words += &told::Log::of(scenario.seed).settings(),
         // Two of three seeds have a log.
@@ -290,6 +290,11 @@ fn server_settings(scenario: &Scenario) -> Vec<String> {
         _ => {}
     }
     words.split(' ').map(str::to_owned).collect()
+}
+
+/// Whether a server with a log has a device, too.
+fn has_device(scenario: &Scenario) -> bool {
+    durable::has_device(scenario.seed, scenario.medium == Medium::Device)
 }
 
 /// A client of a server that may be about to start.

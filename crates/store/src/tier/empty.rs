@@ -8,6 +8,9 @@ use std::time::Duration;
 
 /// Sleep between two looks at how far the flusher is.
 pub(super) const LOOK: Duration = Duration::from_micros(100);
+/// The same while the device fails, and after how many of those it is over.
+pub(super) const FAILING_LOOK: Duration = Duration::from_millis(20);
+pub(super) const FAILURES_MAX: u32 = 25;
 
 /// What was asked for, and how far it is.
 #[derive(Default)]

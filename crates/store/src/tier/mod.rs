@@ -372,10 +372,18 @@ impl Tier {
         let below = log.tail_page().max(log.cache_page()) + 1;
         let deadline_ns = almandine_io::clock::monotonic_ns().saturating_add(within.as_nanos() as u64);
         self.emptying.ask(below);
+        let mut failures = 0;
         while !self.emptying.has_reached(below) {
-            if almandine_io::clock::monotonic_ns() > deadline_ns {
+            if almandine_io::clock::monotonic_ns() > deadline_ns || failures == empty::FAILURES_MAX {
                 return false;
             }
+            // A device that fails is not asked again at once.
+            if self.failing.load(Ordering::Relaxed) {
+                failures += 1;
+                almandine_io::thread::sleep(empty::FAILING_LOOK);
+                continue;
+            }
+            failures = 0;
             self.wakers.flusher.wake();
             almandine_io::thread::sleep(empty::LOOK);
         }

@@ -6,6 +6,7 @@
 
 use crate::log::{Log, PAGE_BYTES, PAGE_WORDS};
 use crate::record::WORD;
+use almandine_base::step;
 use almandine_io::memory::Reservation;
 use almandine_io::storage::BLOCK_BYTES;
 use rapidhash::v3::{RapidSecrets, rapidhash_v3_inline};
@@ -158,7 +159,8 @@ impl PageInfo<'_> {
     /// Whether the block number `block` of the page has these bytes.
     pub(crate) fn is_intact(self, block: usize, bytes: &[u8]) -> bool {
         debug_assert_eq!(bytes.len(), BLOCK_BYTES, "INV-TIER-3: a checksum is one of a whole block");
-        self.sums.get(block).is_some_and(|sum| sum.load(Ordering::Relaxed) == checksum(bytes))
+        let is_intact = self.sums.get(block).is_some_and(|sum| sum.load(Ordering::Relaxed) == checksum(bytes));
+        step!(CompareSums, is_intact, else true)
     }
 }
 

@@ -76,7 +76,7 @@ pub struct Seen {
 
 impl Promise {
     /// Whether what was told at a time must be there.
-    fn holds(self, at_ns: u64) -> bool {
+    pub(super) fn holds(self, at_ns: u64) -> bool {
         match self {
             Self::All => at_ns != u64::MAX,
             Self::Until(until_ns) => at_ns <= until_ns,
@@ -328,7 +328,9 @@ impl Writer {
             reply = client.receive().ok().filter(|reply| *reply != Value::Closed)?;
         }
         Some(match &reply {
-            Value::Error(error) if [&b"MISCONF"[..], b"EXECABORT"].iter().any(|word| error.starts_with(word)) => Told::Refused,
+            Value::Error(error) if [&b"MISCONF"[..], b"EXECABORT", b"OOM"].iter().any(|word| error.starts_with(word)) => {
+                Told::Refused
+            }
             // As a script is told that may write nothing.
             Value::Array(replies) if matches!(replies.first(), Some(Value::Error(error)) if error.starts_with(b"MISCONF")) => {
                 Told::Refused

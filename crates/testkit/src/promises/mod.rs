@@ -13,6 +13,7 @@ pub mod rights;
 pub mod suspended;
 pub mod told;
 pub mod tracking;
+pub mod values;
 
 use std::time::Duration;
 

@@ -19,7 +19,7 @@ mod state;
 use std::collections::BTreeMap;
 use std::io;
 use std::ops::Range;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 pub use self::faults::{DiskFaults, Failure};
@@ -55,6 +55,12 @@ impl Disk {
     /// From now on these faults happen.
     pub fn set_faults(&self, faults: DiskFaults) {
         self.state().faults = faults;
+    }
+
+    /// From now on these faults happen to files that are made below this directory, in place of the others, as if another disk was
+    /// there. They are counted by names of their own, which begin with `apart: `.
+    pub fn set_faults_of(&self, directory: impl Into<PathBuf>, faults: DiskFaults) {
+        self.state().apart = Some((directory.into(), faults));
     }
 
     /// Takes away what faults have done to the medium.

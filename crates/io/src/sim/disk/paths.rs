@@ -19,7 +19,8 @@ pub(super) fn open(state: &mut State, path: &Path) -> io::Result<u64> {
         Some(number) => Ok(number),
         None => {
             let number = state.number();
-            state.files.insert(number, Inode::default());
+            let inode = Inode::new(state.is_apart(path));
+            state.files.insert(number, inode);
             state.names.link(place, number);
             Ok(number)
         }
@@ -104,7 +105,7 @@ impl Disk {
             if !drawing.state.names.is_directory(directory) {
                 return drawing.sync(directory);
             }
-            if drawing.fault("a sync fails", drawing.state.faults.sync_errors, [directory, 0]) {
+            if drawing.sync_fails(directory, path) {
                 return Err(Errno::IO.into());
             }
             drawing.state.names.sync(directory);

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::ops::Range;
+use std::path::{Path, PathBuf};
 
 use rustix::io::Errno;
 
@@ -22,6 +23,8 @@ pub(super) struct State {
     pub(super) names: Names,
     pub(super) files: BTreeMap<u64, Inode>,
     pub(super) faults: DiskFaults,
+    /// The faults of what lies below a directory, where that has its own.
+    pub(super) apart: Option<(PathBuf, DiskFaults)>,
     /// How often each fault has happened.
     pub(super) happened: BTreeMap<&'static str, u64>,
     /// Which process uses the disk: the opens of an earlier one are dead.
@@ -40,9 +43,17 @@ pub(super) struct State {
 #[derive(Default)]
 pub(super) struct Inode {
     pub(super) content: Content,
+    /// It was made below a directory with faults of its own.
+    is_apart: bool,
     opens: u64,
     /// The open that has the lock.
     lock: Option<u64>,
+}
+
+impl Inode {
+    pub(super) fn new(is_apart: bool) -> Self {
+        Self { is_apart, ..Self::default() }
+    }
 }
 
 /// A write whose fate is drawn.
@@ -51,6 +62,24 @@ pub(super) struct Write {
     pub(super) offset: u64,
     pub(super) bytes: Vec<u8>,
     pub(super) how: How,
+}
+
+/// What goes wrong, and the name under which that is counted where the directory with faults of its own lies.
+const APART: [(&str, &str); 10] = [
+    ("a read fails", "apart: a read fails"),
+    ("an unreadable page is read", "apart: an unreadable page is read"),
+    ("the disk is full", "apart: the disk is full"),
+    ("a write fails", "apart: a write fails"),
+    ("a write is lost", "apart: a write is lost"),
+    ("a write is misdirected", "apart: a write is misdirected"),
+    ("a bit is flipped", "apart: a bit is flipped"),
+    ("a page becomes unreadable", "apart: a page becomes unreadable"),
+    ("a sync fails", "apart: a sync fails"),
+    ("a hole fails", "apart: a hole fails"),
+];
+
+fn told(what: &'static str, is_apart: bool) -> &'static str {
+    APART.iter().find(|(name, _)| is_apart && *name == what).map_or(what, |(_, told)| told)
 }
 
 /// The state with what it draws from.
@@ -97,8 +126,31 @@ impl State {
         self.files.retain(|number, inode| inode.opens > 0 || reachable.contains(number));
     }
 
-    fn used_bytes(&self) -> u64 {
-        self.files.values().map(|inode| inode.content.pages() as u64 * PAGE).sum()
+    /// Bytes of the files that are apart, or of the others.
+    fn used_bytes(&self, is_apart: bool) -> u64 {
+        let files = self.files.values().filter(|inode| inode.is_apart == is_apart);
+        files.map(|inode| inode.content.pages() as u64 * PAGE).sum()
+    }
+
+    /// Whether a path lies below the directory with faults of its own.
+    pub(super) fn is_apart(&self, path: &Path) -> bool {
+        self.apart.as_ref().is_some_and(|(directory, _)| Names::absolute(path).starts_with(directory))
+    }
+
+    fn faults(&self, is_apart: bool) -> &DiskFaults {
+        match &self.apart {
+            Some((_, faults)) if is_apart => faults,
+            _ => &self.faults,
+        }
+    }
+
+    /// The faults of a file.
+    fn faults_of(&self, file: u64) -> &DiskFaults {
+        self.faults(self.is_file_apart(file))
+    }
+
+    fn is_file_apart(&self, file: u64) -> bool {
+        self.files.get(&file).is_some_and(|inode| inode.is_apart)
     }
 
     /// A direct write begins.
@@ -136,6 +188,21 @@ impl Drawing<'_> {
         happens
     }
 
+    /// As [`Drawing::fault`], of a file.
+    fn fault_of(&mut self, file: u64, what: &'static str, per_million: u32, offset: u64) -> bool {
+        self.fault(told(what, self.state.is_file_apart(file)), per_million, [file, offset])
+    }
+
+    fn happens_to(&mut self, file: u64, what: &'static str, numbers: [u64; 2]) {
+        self.happens(told(what, self.state.is_file_apart(file)), numbers);
+    }
+
+    /// A directory becomes durable, or fails to once.
+    pub(super) fn sync_fails(&mut self, directory: u64, path: &Path) -> bool {
+        let is_apart = self.state.is_apart(path);
+        self.fault(told("a sync fails", is_apart), self.state.faults(is_apart).sync_errors, [directory, 0])
+    }
+
     fn happens(&mut self, what: &'static str, numbers: [u64; 2]) {
         *self.state.happened.entry(what).or_default() += 1;
         self.turn.note(what, numbers);
@@ -144,17 +211,19 @@ impl Drawing<'_> {
     /// Does something while the faults are those of an operation that is to fail.
     pub(super) fn failing<T>(&mut self, failure: Option<Failure>, operate: impl FnOnce(&mut Self) -> T) -> T {
         const ALL: u32 = 1_000_000;
-        let usual = self.state.faults.clone();
-        match failure {
-            None => {}
-            Some(Failure::Full) => self.state.faults.full_at_bytes = Some(0),
-            Some(Failure::Medium) => {
-                let faults = &mut self.state.faults;
-                (faults.read_errors, faults.write_errors, faults.sync_errors, faults.punch_errors) = (ALL, ALL, ALL, ALL);
+        let Some(failure) = failure else { return operate(self) };
+        let usual = (self.state.faults.clone(), self.state.apart.clone());
+        let apart = self.state.apart.as_mut().map(|(_, faults)| faults);
+        for faults in std::iter::once(&mut self.state.faults).chain(apart) {
+            match failure {
+                Failure::Full => faults.full_at_bytes = Some(0),
+                Failure::Medium => {
+                    (faults.read_errors, faults.write_errors, faults.sync_errors, faults.punch_errors) = (ALL, ALL, ALL, ALL);
+                }
             }
         }
         let result = operate(self);
-        self.state.faults = usual;
+        (self.state.faults, self.state.apart) = usual;
         result
     }
 
@@ -197,19 +266,20 @@ impl Drawing<'_> {
 
     /// Reads once; as the system does, a part may be all that comes.
     pub(super) fn read(&mut self, file: u64, buffer: &mut [u8], offset: u64, direct: bool) -> io::Result<usize> {
-        let bytes = self.cut("a short read", self.state.faults.short_reads, [offset, buffer.len() as u64], direct);
+        let short_reads = self.state.faults_of(file).short_reads;
+        let bytes = self.cut("a short read", short_reads, [offset, buffer.len() as u64], direct);
         self.read_whole(file, &mut buffer[..bytes as usize], offset)
     }
 
     /// Reads until the end of the file.
     pub(super) fn read_whole(&mut self, file: u64, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
-        if self.fault("a read fails", self.state.faults.read_errors, [file, offset]) {
+        if self.fault_of(file, "a read fails", self.state.faults_of(file).read_errors, offset) {
             return Err(Errno::IO.into());
         }
         match self.state.file(file)?.content.read(offset, buffer) {
             Some(count) => Ok(count),
             None => {
-                self.happens("an unreadable page is read", [file, offset]);
+                self.happens_to(file, "an unreadable page is read", [file, offset]);
                 Err(Errno::IO.into())
             }
         }
@@ -217,11 +287,11 @@ impl Drawing<'_> {
 
     /// Decides what becomes of a write: what of it happens, and what the caller is told.
     pub(super) fn write(&mut self, file: u64, bytes: &[u8], offset: u64, direct: bool) -> (Write, io::Result<usize>) {
-        let (faults, numbers) = (self.state.faults.clone(), [file, offset]);
+        let (faults, numbers) = (self.state.faults_of(file).clone(), [file, offset]);
         let mut count = self.cut("a short write", faults.short_writes, [offset, bytes.len() as u64], direct);
         let mut told = Ok(());
         if let Some(full) = faults.full_at_bytes {
-            let free = full.saturating_sub(self.state.used_bytes()) / PAGE;
+            let free = full.saturating_sub(self.state.used_bytes(self.state.is_file_apart(file))) / PAGE;
             let fits = |count: u64| {
                 let inode = self.state.files.get(&file);
                 inode.is_none_or(|inode| inode.content.new_pages(offset, count as usize) as u64 <= free)
@@ -231,13 +301,13 @@ impl Drawing<'_> {
                 count = ((offset + count - 1) / PAGE * PAGE).saturating_sub(offset);
             }
             if count < wanted {
-                self.happens("the disk is full", numbers);
+                self.happens_to(file, "the disk is full", numbers);
             }
             if count == 0 && wanted > 0 {
                 told = Err(Errno::NOSPC.into());
             }
         }
-        if count > 0 && self.fault("a write fails", faults.write_errors, numbers) {
+        if count > 0 && self.fault_of(file, "a write fails", faults.write_errors, offset) {
             let unit = if direct { PAGE } else { 1 };
             count = self.below(count / unit + 1) * unit;
             told = Err(Errno::IO.into());
@@ -250,10 +320,9 @@ impl Drawing<'_> {
     }
 
     fn write_fault(&mut self, faults: &DiskFaults, file: u64, offset: u64, count: u64) -> WriteFault {
-        let numbers = [file, offset];
         if count == 0 {
             WriteFault::None
-        } else if self.fault("a write is lost", faults.lost_writes, numbers) {
+        } else if self.fault_of(file, "a write is lost", faults.lost_writes, offset) {
             WriteFault::Lost
         } else if self.turn.hits(Subsystem::Disk, faults.misdirected_writes) {
             let pages = self.state.files.get(&file).map_or(0, |inode| inode.content.bytes().div_ceil(PAGE));
@@ -261,11 +330,11 @@ impl Drawing<'_> {
             if to == offset / PAGE {
                 return WriteFault::None;
             }
-            self.happens("a write is misdirected", [offset, to * PAGE]);
+            self.happens_to(file, "a write is misdirected", [offset, to * PAGE]);
             WriteFault::Misdirected(to)
-        } else if self.fault("a bit is flipped", faults.flipped_bits, numbers) {
+        } else if self.fault_of(file, "a bit is flipped", faults.flipped_bits, offset) {
             WriteFault::Flipped(self.below(count * 8))
-        } else if self.fault("a page becomes unreadable", faults.unreadable_pages, numbers) {
+        } else if self.fault_of(file, "a page becomes unreadable", faults.unreadable_pages, offset) {
             WriteFault::Unreadable(self.below(count))
         } else {
             WriteFault::None
@@ -274,7 +343,7 @@ impl Drawing<'_> {
 
     /// Makes a file durable, or fails to once.
     pub(super) fn sync(&mut self, file: u64) -> io::Result<()> {
-        if self.fault("a sync fails", self.state.faults.sync_errors, [file, 0]) {
+        if self.fault_of(file, "a sync fails", self.state.faults_of(file).sync_errors, 0) {
             let leave_the_cache = self.below(2) == 1;
             self.state.file(file)?.content.forget_unsynced(leave_the_cache);
             return Err(Errno::IO.into());
@@ -284,7 +353,7 @@ impl Drawing<'_> {
     }
 
     pub(super) fn punch(&mut self, file: u64, offset: u64, bytes: u64) -> io::Result<()> {
-        if self.fault("a hole fails", self.state.faults.punch_errors, [file, offset]) {
+        if self.fault_of(file, "a hole fails", self.state.faults_of(file).punch_errors, offset) {
             return Err(Errno::IO.into());
         }
         let number = self.state.number();

@@ -24,7 +24,7 @@ use crate::tier::pages::DevicePages;
 use crate::tier::pressure::Pressure;
 use crate::tier::statistics::bump;
 use crate::tier::write::ExtentWriter;
-use almandine_base::sometimes;
+use almandine_base::{sometimes, step};
 use almandine_epoch::{Machine, Phase, Run, Step};
 use almandine_io::storage::Buffer;
 use std::collections::VecDeque;
@@ -243,6 +243,7 @@ impl Flush {
                 bump(&tier.counters.writes, 1);
                 bump(&tier.counters.written_bytes, PAGE_BYTES as u64);
                 let written = tier.storage.pages.write(page * PAGE_BYTES as u64, &self.image);
+                let written = step!(HeedWrite, written, else Ok(()));
                 if let Err(error) = written {
                     // The next attempt makes a new image, with extents of its own.
                     tier.free_extents(page_image::extents(&mut self.image, page));
@@ -259,6 +260,7 @@ impl Flush {
                 tier.wakers.compactor.wake();
             }
             Err(_) => {
+                sometimes!("a page is not written");
                 tier.pages.cancel(page);
                 bump(&tier.counters.write_errors, 1);
                 return false;

@@ -16,25 +16,28 @@ use crate::tier::Tier;
 use crate::tier::extent::Extent;
 use crate::tier::pages::PageInfo;
 use crate::tier::read::stage::Fetcher;
+use almandine_base::{sometimes, steps};
 use almandine_io::storage::Buffer;
 use std::sync::Arc;
 
-/// Damaged pages that are looked at together: each has its image in memory.
-const PAGES_TOGETHER: usize = 16;
 /// Buckets of one epoch.
 const GROUP_BUCKETS: usize = 64;
+/// Records of the damaged pages for which the index is swept once: where their entries are takes 16 bytes each.
+const NOTED_MAX: u64 = 1 << 22;
 
-/// A damaged page: which of its blocks are good, and what they have.
-struct Page {
-    salvage: Salvage,
-    image: Buffer,
-    /// Addresses of records in good blocks that an entry leads to.
-    found: Vec<u64>,
+/// An entry that leads to a damaged page.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Leading {
+    /// Of a record of the page.
+    address: u64,
+    /// A place in its bucket, in the space of reversed hashes.
+    position: u64,
 }
 
 /// Notes that a page is damaged; an error unless that is forgiven.
 pub(super) fn note(tier: &Tier, page: u64) -> Result<(), AdoptFault> {
     debug_assert!(tier.pages.is_stored(page), "INV-TIER-1: what is adopted is on the device");
+    sometimes!("a start meets a damaged page");
     if tier.space.forgiven.page(page) { Ok(()) } else { Err(AdoptFault::Damaged { page }) }
 }
 
@@ -52,61 +55,116 @@ impl Adoption<'_> {
         fetcher: &mut Fetcher,
         extents: &mut Vec<Extent>,
     ) -> Result<(), AdoptFault> {
-        let store = Arc::clone(&self.session.store);
-        for group in tier.space.forgiven.pages().chunks(PAGES_TOGETHER) {
-            let begin = |&page: &u64| {
-                let mut image = Buffer::new(PAGE_BYTES);
-                let salvage = Salvage::begin(&store, tier, page, &mut image).ok_or(AdoptFault::Unreadable { page })?;
-                Ok::<Page, AdoptFault>(Page { salvage, image, found: Vec::new() })
+        let pages = tier.space.forgiven.pages();
+        let records = |page: &u64| tier.pages.row_of(*page).map_or(0, |row| u64::from(row.records));
+        let mut rest = &pages[..];
+        while !rest.is_empty() {
+            let mut noted = 0;
+            let fits = |page: &&u64| {
+                noted += records(page);
+                noted <= NOTED_MAX
             };
-            let mut pages: Vec<Page> = group.iter().map(begin).collect::<Result<_, _>>()?;
-            self.sweep(tier, &mut pages)?;
-            for Page { salvage, image, found } in &mut pages {
-                let Some(info) = tier.pages.info(salvage.page) else { continue };
-                let found: Vec<Imaged> = found.iter().filter_map(|&address| salvage.readable(image, address)).collect();
-                // Behind a damaged block only the index knows where records begin.
-                extents.extend(found.iter().flat_map(extents_of));
-                let records: Vec<(u64, Record, Header)> =
-                    found.iter().map(|imaged| (imaged.address, imaged.record, imaged.header)).collect();
-                self.survey_records(salvage.page, info, &records, fetcher)?;
-                extents.append(&mut salvage.extents(image));
+            let (group, others) = rest.split_at(rest.iter().take_while(fits).count().max(1));
+            rest = others;
+            let leading = self.leading_to(group);
+            let mut leading = &leading[..];
+            for &page in group {
+                let (own, others) = leading.split_at(leading.partition_point(|entry| Log::page_of(entry.address) <= page));
+                leading = others;
+                self.begin_without(tier, page, own, fetcher, extents)?;
             }
         }
         Ok(())
     }
 
-    /// Sweeps the index for entries that lead to some pages.
-    fn sweep(&mut self, tier: &Tier, pages: &mut [Page]) -> Result<(), AdoptFault> {
+    /// Takes out the entries of the lost records of a page, and looks at the others.
+    fn begin_without(
+        &mut self,
+        tier: &Tier,
+        page: u64,
+        leading: &[Leading],
+        fetcher: &mut Fetcher,
+        extents: &mut Vec<Extent>,
+    ) -> Result<(), AdoptFault> {
         let store = Arc::clone(&self.session.store);
-        debug_assert!(pages.len() <= PAGES_TOGETHER, "each page has its image in memory");
-        let (mut position, mut entries, mut lost) = (0u64, Vec::<Entry>::new(), Vec::new());
+        sometimes!("a store begins without damaged pages");
+        let mut image = Buffer::new(PAGE_BYTES);
+        let mut salvage = Salvage::begin(&store, tier, page, &mut image).ok_or(AdoptFault::Unreadable { page })?;
+        let mut found: Vec<Imaged> = Vec::new();
+        for group in leading.chunks(GROUP_BUCKETS) {
+            self.session.enter(0);
+            let mut lost = 0;
+            for entry in group {
+                match salvage.readable(&mut image, entry.address) {
+                    Some(imaged) => found.push(imaged),
+                    None => lost += u64::from(self.take_out(*entry)),
+                }
+            }
+            self.session.leave();
+            (0..lost).try_for_each(|_| self.lose(tier, page))?;
+        }
+        let Some(info) = tier.pages.info(page) else { return Ok(()) };
+        // Behind a damaged block only the index knows where records begin.
+        extents.extend(found.iter().flat_map(extents_of));
+        let records: Vec<(u64, Record, Header)> =
+            found.iter().map(|imaged| (imaged.address, imaged.record, imaged.header)).collect();
+        self.survey_records(page, info, &records, fetcher)?;
+        extents.append(&mut salvage.extents(&mut image));
+        Ok(())
+    }
+
+    /// The entries that lead to these pages, in the order of their addresses: one sweep of the index.
+    fn leading_to(&mut self, pages: &[u64]) -> Vec<Leading> {
+        let store = Arc::clone(&self.session.store);
+        debug_assert!(pages.is_sorted(), "INV-TIER-1: pages are in the order of their numbers");
+        let (mut position, mut entries, mut leading) = (0u64, Vec::<Entry>::new(), Vec::new());
         loop {
             self.session.enter(0);
             for _ in 0..GROUP_BUCKETS {
+                steps::take(1);
                 let latch = store.index.lock_exclusive(position.reverse_bits());
                 let number = latch.number();
                 let range = range_len(number, store.index.len());
                 entries.clear();
                 store.index.collect(number, &mut entries);
-                for address in entries.iter().map(|entry| entry.address()) {
-                    let Some(page) = pages.iter_mut().find(|page| page.salvage.page == Log::page_of(address)) else { continue };
-                    if page.salvage.readable(&mut page.image, address).is_some() {
-                        page.found.push(address);
-                    } else if let Some(at) = store.index.find_any(number, |candidate| candidate == address) {
-                        store.index.remove(number, at);
-                        lost.push(page.salvage.page);
-                    }
-                }
                 drop(latch);
+                let is_damaged = |address: &u64| pages.binary_search(&Log::page_of(*address)).is_ok();
+                let addresses = entries.iter().map(|entry| entry.address()).filter(is_damaged);
+                leading.extend(addresses.map(|address| Leading { address, position }));
                 position = (position & !(range - 1)).wrapping_add(range);
                 if position == 0 {
                     break;
                 }
             }
             self.session.leave();
-            lost.drain(..).try_for_each(|page| self.lose(tier, page))?;
             if position == 0 {
-                return Ok(());
+                leading.sort_unstable();
+                // A bucket that was split behind the sweep is met twice.
+                leading.dedup_by_key(|entry| entry.address);
+                return leading;
+            }
+        }
+    }
+
+    /// Takes an entry out of the index, which may have grown since it was found: then it is in one of the buckets that its own was
+    /// split into. Inside a batch.
+    fn take_out(&self, entry: Leading) -> bool {
+        let store = &self.session.store;
+        debug_assert!(entry.address < self.session.local.head, "INV-TIER-1: what is lost is on the device");
+        let mut position = entry.position;
+        loop {
+            steps::take(1);
+            let latch = store.index.lock_exclusive(position.reverse_bits());
+            let number = latch.number();
+            if let Some(at) = store.index.find_any(number, |candidate| candidate == entry.address) {
+                store.index.remove(number, at);
+                return true;
+            }
+            let range = range_len(number, store.index.len());
+            position = (position & !(range - 1)).wrapping_add(range);
+            if position == entry.position & !(range - 1) {
+                debug_assert!(false, "INV-RETAIN-1: nothing else takes entries out before a store serves");
+                return false;
             }
         }
     }

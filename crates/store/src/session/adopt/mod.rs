@@ -19,6 +19,7 @@ use crate::tier::extent::Extent;
 use crate::tier::page_image;
 use crate::tier::pages::PageInfo;
 use crate::tier::read::stage::{Fetcher, Lookup, Stage, Why};
+use almandine_base::sometimes;
 use almandine_io::storage::{BLOCK_BYTES, BatchRead, BatchReader, Buffer};
 use std::fmt;
 use std::sync::Arc;
@@ -195,6 +196,7 @@ impl<'s> Adoption<'s> {
                 continue;
             }
             if tier.storage.pages.read(page * PAGE_BYTES as u64, &mut image).is_err() {
+                sometimes!("a start meets a page that cannot be read");
                 return Err(AdoptFault::Unreadable { page });
             }
             if !image.chunks_exact(BLOCK_BYTES).enumerate().all(|(at, block)| info.is_intact(at, block)) {
@@ -303,6 +305,7 @@ fn find_pages(tier: &Tier, pages: &[u64]) -> Result<(), AdoptFault> {
         reader.read(&mut reads);
         for (&page, read) in group.iter().zip(&reads) {
             if read.result.is_err() {
+                sometimes!("a start meets a page that cannot be read");
                 return Err(AdoptFault::Unreadable { page });
             }
             if tier.pages.info(page).is_some_and(|info| !info.is_intact(0, &read.buffer)) {

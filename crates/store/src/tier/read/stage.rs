@@ -14,6 +14,7 @@ use crate::tier::extent::Extent;
 use crate::tier::read::arriving::{Arriving, Landed};
 use crate::tier::read::room::Room;
 use crate::tier::statistics::bump;
+use almandine_base::sometimes;
 use almandine_io::storage::{BLOCK_BYTES, BatchRead, BatchReader, Buffer, BufferPool, Source};
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
@@ -281,6 +282,7 @@ impl Stage {
 
     /// Notes that the device could not give a record.
     pub(crate) fn fail(&mut self, address: u64) {
+        sometimes!("the device does not give a record");
         self.set_unreadable(address, false);
     }
 
@@ -550,6 +552,7 @@ impl Tier {
         let Some(info) = self.pages.info(page) else { return };
         bump(&self.counters.corrupt_blocks, 1);
         if why.again {
+            sometimes!("a record of the device is damaged");
             stage.set_unreadable(address, true);
             return;
         }

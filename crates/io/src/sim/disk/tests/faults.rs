@@ -201,3 +201,29 @@ fn operations_are_slow_or_stuck() {
     assert!((10_000_000..501_000_000).contains(&slow_ns), "{slow_ns}");
     assert!(elapsed_ns(DiskFaults { stuck_until_ns: 60_000_000_000, ..DiskFaults::default() }) > 59_000_000_000);
 }
+
+#[test]
+fn a_directory_with_faults_of_its_own_is_as_another_disk() {
+    One::enter(1, |one| {
+        one.disk.set_faults(DiskFaults { full_at_bytes: Some(2 * PAGE), ..DiskFaults::default() });
+        one.disk.set_faults_of("/apart", DiskFaults { write_errors: ALWAYS, full_at_bytes: Some(0), ..DiskFaults::default() });
+        let disk = Arc::clone(&one.disk);
+        one.run(move || {
+            files::make_directories("/apart").unwrap();
+            let (whole, apart) = (open("/whole", false), open("/apart/file", false));
+            whole.write_all_at(&[1; 4096], 0).unwrap();
+            assert_eq!(apart.write_at(&[1; 4096], 0).unwrap_err().kind(), ErrorKind::StorageFull);
+            disk.set_faults_of("/apart", DiskFaults { write_errors: ALWAYS, ..DiskFaults::default() });
+            assert_eq!(apart.write_at(&[1; 4096], 0).unwrap_err().raw_os_error(), Some(libc::EIO));
+            disk.set_faults_of("/apart", DiskFaults::default());
+            // What lies there takes no space of the other.
+            apart.write_all_at(&[1; 8192], 0).unwrap();
+            whole.write_all_at(&[1; 4096], 4096).unwrap();
+            assert_eq!(whole.write_at(&[1; 4096], 8192).unwrap_err().kind(), ErrorKind::StorageFull);
+        })
+        .unwrap();
+        let happened = |what: &str| one.happened(what);
+        assert_eq!((happened("apart: the disk is full"), happened("apart: a write fails")), (1, 1));
+        assert_eq!((happened("the disk is full"), happened("a write fails")), (1, 0));
+    });
+}

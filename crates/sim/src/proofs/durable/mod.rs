@@ -3,7 +3,10 @@
 //!
 //! What a run may do is what its settings promise to survive. Rings in shared memory end with a container, so the server is told
 //! there by `ring-dir none` to have none. A disk that fails is whole again when the server boots. One that lies may lose what it
-//! has lost, but then the start is refused, or what is there is still that up to one moment.
+//! has lost, but then the start is refused, or what is there is still that up to one moment. A device has a disk of its own
+//! (`device.rs`).
+
+mod device;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,10 +14,13 @@ use std::time::Duration;
 use almandine_io::sim::disk::DiskFaults;
 use almandine_io::sim::world::CrashKind;
 use almandine_testkit::promises::durability::{self, Load, Promise, Seen, Writer};
+use almandine_testkit::promises::values::Keeper;
 use almandine_testkit::{Client, Runtime, Value};
 
+use self::device::Device;
+pub(super) use self::device::{Harm, is_there as has_device};
 use super::machine::{AWAY, Machine};
-use crate::runtime::Simulated;
+use crate::runtime::{Connection, Simulated};
 
 /// Times that the server crashes.
 const CRASHES: u64 = 3;
@@ -24,23 +30,15 @@ const LOST_NS: u64 = 1_000_000_000 + 1_000_000_000;
 const CHANGES: u64 = 60;
 const CHANGES_OF_START: u64 = 30;
 
+/// The rest behind data that did not leave memory.
+const COOLED: Duration = Duration::from_millis(500);
+
 /// How the log is made durable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Mode {
     Always,
     EverySecond,
     Never,
-}
-
-/// What the disk does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Harm {
-    /// Nothing that could be lost by it.
-    None,
-    /// It says that it fails.
-    Said,
-    /// It lies.
-    Hidden,
 }
 
 /// What a run follows from.
@@ -55,6 +53,8 @@ pub(super) struct Plan {
     pub(super) settings: Vec<String>,
     pub(super) harm: Harm,
     pub(super) faults: DiskFaults,
+    /// What the device does, if there is one.
+    pub(super) device: Option<DiskFaults>,
     /// No thread is kept from its processor for long.
     pub(super) is_prompt: bool,
 }
@@ -95,13 +95,8 @@ impl Log {
     }
 }
 
-/// Whether data goes to a device too, in half of the seeds, where the disk does not fail.
-fn has_device(seed: u64, is_sound: bool) -> bool {
-    is_sound && (seed / 5) % 2 == 1
-}
-
 /// What the server is told of its log, and of the device.
-pub(super) fn settings(seed: u64, is_sound: bool) -> String {
+pub(super) fn settings(seed: u64, has_device: bool) -> String {
     let Log { mode, has_rings, key_us } = Log::of(seed);
     let mode = match mode {
         Mode::Always => "always",
@@ -109,9 +104,7 @@ pub(super) fn settings(seed: u64, is_sound: bool) -> String {
         Mode::Never => "no",
     };
     let rings = if has_rings { "auto" } else { "none" };
-    // What is dead of the device is compacted soon, so that bases meet that.
-    let device = " --storage-dir pages --maxmemory 12mb --storage-garbage-max 10 --enable-debug-command yes";
-    let device = if has_device(seed, is_sound) { device } else { "" };
+    let device = if has_device { device::settings(seed) } else { String::new() };
     format!(" --appendonly yes --appendfsync {mode} --ring-dir {rings} --rdb-key-save-delay {key_us}{device}")
 }
 
@@ -120,6 +113,7 @@ struct Proof {
     machine: Machine,
     plan: Plan,
     log: Log,
+    device: Option<Device>,
 }
 
 impl Proof {
@@ -154,30 +148,95 @@ impl Proof {
     }
 }
 
-/// Has writers load the server in each of its lives, and looks what is there behind each crash. How many units were there.
+/// Has clients load the server in each of its lives, and looks what is there behind each crash. How many units and values there
+/// were.
 ///
 /// # Errors
 /// Why the server has refused to start.
 pub(super) fn record(plan: Plan, server: &Simulated) -> Result<usize, String> {
-    let proof = Proof { machine: Machine::of(server, plan.settings.clone()), log: Log::of(plan.seed), plan };
-    let Proof { machine, plan, log } = &proof;
-    let disk = machine.disk();
-    let is_harmless = plan.harm == Harm::None;
-    let mut writers: Vec<Writer> = (0..plan.writers).map(|number| Writer::new(number, plan.seed)).collect();
+    let machine = Machine::of(server, plan.settings.clone());
+    let device = plan.device.clone().map(|faults| Device::new(&machine, faults, plan.harm));
+    let proof = Proof { machine, log: Log::of(plan.seed), device, plan };
+    let Proof { machine, plan, device, .. } = &proof;
+    let writers = if proof.has_units() { plan.writers } else { 0 };
+    let mut clients = Clients {
+        writers: (0..writers).map(|number| Writer::new(number, plan.seed)).collect(),
+        keepers: device.iter().flat_map(|device| device.keepers(plan.seed)).collect(),
+    };
     let mut checked = 0;
     drop(machine.reach(server));
-    disk.set_faults(plan.faults.clone());
+    proof.begin_faults();
     for _ in 0..CRASHES {
+        let life = proof.live(server, &mut clients);
+        let Some(mut control) = proof.boot(server, life.kind) else { break };
+        checked += proof.check(server, &mut control, &mut clients, &life);
+        proof.begin_faults();
+    }
+    match machine.refused() {
+        None => end(&proof, server, &mut clients),
+        Some(_) if plan.harm == Harm::Hidden => {}
+        Some(text) => return Err(format!("the start is refused: {text}")),
+    }
+    Ok(usize::try_from(checked).unwrap_or(usize::MAX))
+}
+
+/// Those that know what must be there.
+struct Clients {
+    /// Of units, where these are never done in part.
+    writers: Vec<Writer>,
+    /// Of values on the device.
+    keepers: Vec<Keeper>,
+}
+
+/// A life of the server that is over.
+struct Life {
+    kind: CrashKind,
+    /// The log's disk has refused all for a part of it.
+    has_failed: bool,
+    /// The last time at which a writer was told anything.
+    last_told_ns: u64,
+    seen: Vec<Seen>,
+}
+
+impl Proof {
+    fn has_units(&self) -> bool {
+        self.device.as_ref().is_none_or(Device::gives_all)
+    }
+
+    fn begin_faults(&self) {
+        self.machine.disk().set_faults(self.plan.faults.clone());
+        self.device.iter().for_each(Device::begin_faults);
+    }
+
+    /// The disks are sound.
+    fn end_faults(&self) {
+        let disk = self.machine.disk();
+        disk.heal();
+        disk.set_faults(DiskFaults::default());
+        self.device.iter().for_each(Device::end_faults);
+    }
+
+    /// Clients load the server until it has crashed.
+    fn live(&self, server: &Simulated, clients: &mut Clients) -> Life {
+        let Self { machine, plan, log, device } = self;
         let kinds = log.kinds();
         let kind = kinds[machine.draw(kinds.len() as u64) as usize];
         let (longest_ms, pause) = log.life(plan.millis);
         let time_ns = 5_000_000 + machine.draw(longest_ms * 1_000_000);
-        machine.plan_crash(kind, time_ns, CHANGES);
-        let fails = plan.harm == Harm::Said && machine.draw(2) == 1;
-        if fails {
-            proof.plan_failure(time_ns);
+        // In some lives of a device it crashes when it has served again on sound disks.
+        let heals = device.as_ref().filter(|_| machine.draw(3) == 2);
+        if heals.is_none() {
+            machine.plan_crash(kind, time_ns, CHANGES);
         }
-        let may_be_refused = !is_harmless;
+        let has_failed = plan.harm == Harm::Said && machine.draw(2) == 1;
+        if has_failed {
+            self.plan_failure(time_ns);
+        }
+        if let Some(device) = device.as_ref().filter(|device| device.fails() && machine.draw(2) == 1) {
+            device.plan_outage(machine, time_ns);
+        }
+        let is_harmless = plan.harm == Harm::None;
+        let may_be_refused = !is_harmless || device.as_ref().is_some_and(Device::fails);
         let load = Load { until_ns: server.now_ns() + time_ns, pause, depth: if may_be_refused { 1 } else { 4 }, may_be_refused };
         let write = |mut writer: Writer| {
             let own = server.clone();
@@ -191,27 +250,46 @@ pub(super) fn record(plan: Plan, server: &Simulated) -> Result<usize, String> {
             server.spawn("rewrites", move || rewrite(&own, load.until_ns, first_ns))
         });
         // A log that is broken keeps nothing from being read, but no unit is told of that it may lack.
-        let looks = is_harmless.then(|| {
+        let looks = (is_harmless && self.has_units()).then(|| {
             let own = server.clone();
             server.spawn("looks", move || Seen::look(&own, load.until_ns))
         });
-        let listens = (plan.harm != Harm::Hidden).then(|| {
+        let listens = (plan.harm != Harm::Hidden && self.has_units()).then(|| {
             let own = server.clone();
             server.spawn("listens", move || Seen::listen(&own, load.until_ns))
         });
-        let cools = has_device(plan.seed, is_harmless).then(|| {
+        let cools = device.is_some().then(|| {
             let (own, most_ns) = (server.clone(), machine.draw(time_ns / 4));
             server.spawn("cools", move || cool(&own, load.until_ns, most_ns))
         });
-        let threads: Vec<_> = writers.drain(..).map(write).collect();
-        writers = threads.into_iter().map(|thread| thread.join()).collect();
+        let keep = |device: &Device| {
+            let keepers = clients.keepers.drain(..);
+            keepers.map(|keeper| device.work(server, (load.until_ns, pause / 4), keeper)).collect::<Vec<_>>()
+        };
+        let keepers = device.as_ref().map(keep).unwrap_or_default();
+        let threads: Vec<_> = clients.writers.drain(..).map(write).collect();
+        clients.writers = threads.into_iter().map(|thread| thread.join()).collect();
+        clients.keepers = keepers.into_iter().map(|thread| thread.join()).collect();
         let seen: Vec<Seen> = looks.into_iter().chain(listens).map(|thread| thread.join()).collect();
         rewrites.into_iter().chain(cools).for_each(|thread| thread.join());
-        let last_told_ns = durability::last_told_ns(&writers);
+        let told = clients.keepers.iter().map(Keeper::last_told_ns);
+        let last_told_ns = told.chain([durability::last_told_ns(&clients.writers)]).max().unwrap_or(0);
+        if let Some(device) = heals {
+            server.sleep(Duration::from_nanos((load.until_ns + 1_000_000).saturating_sub(server.now_ns())));
+            self.end_faults();
+            device.heals(machine, server, &mut clients.keepers);
+            machine.crash(kind);
+        }
         server.sleep(Duration::from_nanos((load.until_ns + 1_000_000).saturating_sub(server.now_ns())) + AWAY);
-        if !is_harmless {
-            disk.heal();
-            disk.set_faults(DiskFaults::default());
+        Life { kind, has_failed, last_told_ns, seen }
+    }
+
+    /// Boots the server, on sound disks or a device that still fails; none where it refuses to start on sound ones.
+    fn boot(&self, server: &Simulated, kind: CrashKind) -> Option<Client<Connection>> {
+        let Self { machine, device, .. } = self;
+        let stays = device.as_ref().filter(|device| device.fails() && self.plan.harm == Harm::None && machine.draw(2) == 1);
+        if stays.is_none() {
+            self.end_faults();
         }
         machine.boot();
         // It may crash again while it starts, in the same way; what is there must still be.
@@ -219,19 +297,39 @@ pub(super) fn record(plan: Plan, server: &Simulated) -> Result<usize, String> {
         if machine.draw(3) == 2 {
             machine.plan_crash(kind, again_ns, CHANGES_OF_START);
             server.sleep(Duration::from_nanos(again_ns) + AWAY);
+            if stays.is_some() {
+                machine.forget_refusal();
+            }
             machine.boot();
         }
-        let Some(mut control) = machine.reach(server) else { break };
-        checked += durability::check(&mut control, &mut writers, proof.promise(kind, fails, last_told_ns), &seen)
-            .unwrap_or_else(|breach| panic!("after a crash of the {kind:?} with {:?}: {breach}", log.mode));
-        disk.set_faults(plan.faults.clone());
+        let mut control = machine.reach(server);
+        if let (Some(device), None) = (stays, &control) {
+            control = device.start_again(machine, server);
+        }
+        self.end_faults();
+        device.iter().for_each(Device::boots);
+        control
     }
-    match machine.refused() {
-        None => end(&proof, server, &mut writers),
-        Some(_) if plan.harm == Harm::Hidden => {}
-        Some(text) => return Err(format!("the start is refused: {text}")),
+
+    /// What is there behind a crash is what was promised; how much it is.
+    fn check(&self, server: &Simulated, control: &mut Client<Connection>, clients: &mut Clients, life: &Life) -> u64 {
+        let promise = self.promise(life.kind, life.has_failed, life.last_told_ns);
+        self.check_all(server, control, clients, (life, promise))
     }
-    Ok(usize::try_from(checked).unwrap_or(usize::MAX))
+
+    fn check_all(
+        &self,
+        server: &Simulated,
+        control: &mut Client<Connection>,
+        clients: &mut Clients,
+        (life, promise): (&Life, Promise),
+    ) -> u64 {
+        let Life { kind, ref seen, .. } = *life;
+        let units = if self.has_units() { durability::check(control, &mut clients.writers, promise, seen) } else { Ok(0) };
+        let values = |device: &Device| device.check(server, control, &mut clients.keepers, promise);
+        let checked = units.and_then(|units| Ok(units + self.device.as_ref().map_or(Ok(0), values)?));
+        checked.unwrap_or_else(|breach| panic!("after a crash of the {kind:?} with {:?}: {breach}", self.log.mode))
+    }
 }
 
 /// Has the server rewrite its log after some time, and again and again, until it ends.
@@ -255,25 +353,25 @@ fn cool(server: &Simulated, until_ns: u64, pause_ns: u64) {
     while server.now_ns() + pause_ns < until_ns {
         server.sleep(Duration::from_nanos(pause_ns.max(1_000_000)));
         match client.call(&["DEBUG", "STORAGE", "EVICT"]) {
-            Ok(Value::Simple(_) | Value::Error(_)) => {}
+            Ok(Value::Simple(_)) => {}
+            // The device takes nothing, and the command has waited for it.
+            Ok(Value::Error(_)) => server.sleep(COOLED),
             _ => return,
         }
     }
 }
 
 /// Ends the server, and looks what is there when it has started again.
-fn end(proof: &Proof, server: &Simulated, writers: &mut [Writer]) {
+fn end(proof: &Proof, server: &Simulated, clients: &mut Clients) {
     let Proof { machine, plan, .. } = proof;
-    let disk = machine.disk();
-    disk.heal();
-    disk.set_faults(DiskFaults::default());
+    proof.end_faults();
     for boots in [true, false] {
         let Some(mut control) = machine.reach(server) else {
             assert!(plan.harm == Harm::Hidden, "the start is refused: {:?}", machine.refused());
             return;
         };
-        durability::check(&mut control, writers, Promise::Found, &[])
-            .unwrap_or_else(|breach| panic!("after a clean end: {breach}"));
+        let life = Life { kind: CrashKind::Process, has_failed: false, last_told_ns: 0, seen: Vec::new() };
+        proof.check_all(server, &mut control, clients, (&life, Promise::Found));
         machine.shut_down(&mut control);
         if boots {
             machine.boot();
