@@ -58,6 +58,8 @@ macro_rules! table {
 table! {
     /// Bases with a device: space of pages that a base may name is kept.
     RetainPages,
+    /// Bases with a device: numbers of pages go on behind those that earlier bases have named.
+    GoOnPages,
     /// Backups with a device: what their base names stays until it is copied.
     HoldLease,
     /// Backups with a device: the log's files that a new base drops are kept for them.
@@ -210,6 +212,20 @@ table! {
     SealArchive,
     /// Archive: adding nothing behind a seal.
     HeedSeal,
+    /// Archive: asking behind a list whether another owner has come meanwhile.
+    ListAgain,
+    /// Archive: shipping a base only when it is named durably.
+    AwaitNamed,
+    /// Archive with pages: shipping those that a base names before the catalog names it.
+    ShipPages,
+    /// Archive with pages: keeping those that the catalog names while the next base is shipped.
+    KeepPages,
+    /// Archive with pages: an owner's pages have its name.
+    OwnPages,
+    /// Archive with pages: the first piece of a page is made last.
+    PageBeginLast,
+    /// Archive with pages: what was read counts only if the manifest still names the base.
+    ConfirmPages,
     /// Log: syncing the directory before the manifest names a file in it.
     SyncNames,
     /// Log: comparing the sum of the part before with what a part follows.

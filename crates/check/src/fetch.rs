@@ -6,16 +6,22 @@ use std::sync::Arc;
 use almandine_oplog::LogKeys;
 use almandine_oplog::archive::{ArchiveFault, Fetched, copy, is_to_be_fetched};
 use almandine_oplog::directory::{Directory, read_manifest};
-use almandine_server::object_folder;
+use almandine_server::{FetchedPages, object_folder};
 use serde_json::json;
 
 use crate::report::{Outcome, Report};
 
-pub(crate) fn fetch(url: &str, to: &Path, keys: Option<Arc<LogKeys>>, report: &mut Report) -> Outcome {
-    match run(url, to) {
-        Ok(Some(Fetched { objects, bytes })) => {
+/// Bytes of the files of pages.
+const SEGMENT_BYTES: u64 = 256 << 20;
+
+pub(crate) fn fetch(url: &str, (to, storage): (&Path, Option<&Path>), keys: Option<Arc<LogKeys>>, report: &mut Report) -> Outcome {
+    match run(url, to, storage) {
+        Ok(Some(Fetched { objects, bytes, pages })) => {
             report.say("objects", objects, format!("{objects} objects of {url} are copied to {}", to.display()));
             report.say("bytes", bytes, format!("{bytes} bytes; the server that writes the archive goes on with it"));
+            if pages > 0 {
+                report.say("storage_pages", pages, format!("{pages} pages of storage-dir are among them"));
+            }
             // What is encrypted is copied as it is.
             let readable = keys
                 .map_or(Ok(()), |keys| read_manifest(to).and_then(|manifest| manifest.unwrap_or_default().check_keys(to, &keys)));
@@ -37,12 +43,13 @@ pub(crate) fn fetch(url: &str, to: &Path, keys: Option<Arc<LogKeys>>, report: &m
     }
 }
 
-fn run(url: &str, to: &Path) -> Result<Option<Fetched>, ArchiveFault> {
+fn run(url: &str, to: &Path, storage: Option<&Path>) -> Result<Option<Fetched>, ArchiveFault> {
     let objects = object_folder(url)?;
     let directory = Directory::take(to)?;
     if !is_to_be_fetched(&directory)? {
         let why = format!("{} has a log already: name a directory that is empty, or not there", to.display());
         return Err(ArchiveFault::Owned(why));
     }
-    copy(&*objects, &directory)
+    let storage = storage.iter().map(|storage| storage.to_path_buf()).collect();
+    copy(&*objects, &directory, &mut FetchedPages::new(storage, SEGMENT_BYTES))
 }

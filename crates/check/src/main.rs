@@ -86,6 +86,9 @@ enum Task {
         url: String,
         /// Where the log is to be; empty, or not there yet.
         directory: PathBuf,
+        /// Where what its base names in storage-dir is to be: a directory that is empty, or not there yet.
+        #[arg(long, value_name = "DIRECTORY")]
+        storage_dir: Option<PathBuf>,
     },
     /// Write a log, an append-only file of Redis or a snapshot in another form. What is read is not changed.
     Convert(convert::Convert),
@@ -132,7 +135,7 @@ fn read_keys(path: &Path) -> Result<Arc<LogKeys>, Fault> {
 fn run(cli: &Cli, keys: Option<Arc<LogKeys>>, report: &mut Report) -> Result<Outcome, Fault> {
     match &cli.command {
         Task::PrintReference(_) => Ok(Outcome::Whole),
-        Task::Fetch { url, directory } => Ok(fetch::fetch(url, directory, keys, report)),
+        Task::Fetch { url, directory, storage_dir } => Ok(fetch::fetch(url, (directory, storage_dir.as_deref()), keys, report)),
         Task::Convert(task) => Ok(convert::convert(task, cli.key_file.as_deref(), report)),
         Task::Ping(task) => Ok(ping::ping(task, report)),
         Task::Support(task) => Ok(support::support(task, report)),

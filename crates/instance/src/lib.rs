@@ -40,9 +40,9 @@ pub use observe::slowlog::{self, CommandLogs, SlowEntry, SlowLog};
 pub use observe::statistics::{self, CommandTotals, Statistics, WorkerStatistics};
 pub use pause::{Pause, PauseScope};
 pub use persistence::{
-    Archive, ArchiveState, BackupFigures, BackupFiles, BackupState, Backups, Cancelled, Hearing, Loading, LoadingFigures, LogSeal,
-    OperationLog, Persistence, Reload, RewriteBegun, RewriteCause, RewriteFigures, RewriteOutcome, RewriteRuns, Rewrites,
-    SaveFigures, SaveMeter, SaveOutcome, SaveRefused, SaveTask, Saves,
+    Archive, ArchiveFigures, ArchiveState, BackupFigures, BackupFiles, BackupState, Backups, Cancelled, Hearing, Loading,
+    LoadingFigures, LogSeal, OperationLog, Persistence, Reload, RewriteBegun, RewriteCause, RewriteFigures, RewriteOutcome,
+    RewriteRuns, Rewrites, SaveFigures, SaveMeter, SaveOutcome, SaveRefused, SaveTask, Saves,
 };
 pub use rest::{Awake, Rest};
 pub use shutdown::{Shutdown, ShutdownRequest};

@@ -48,7 +48,7 @@ pub use commands::command_names;
 pub use convert::{Conversion, Converted, Form};
 pub use node::Node;
 pub use operation_log::object_folder;
-pub use storage::{PagesRead, read_pages};
+pub use storage::{FetchedPages, PagesRead, read_pages};
 
 #[cfg(not(feature = "jemalloc"))]
 #[global_allocator]

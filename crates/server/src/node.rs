@@ -415,7 +415,7 @@ fn keyspace_options(
         sessions_max: (workers + workers.min(LANES_MAX) + 5).min(STORE_THREADS_MAX),
         keys_expected,
         seed: kept.map_or_else(entropy::seed, |kept| kept.seed),
-        kept: kept.map(|kept| KeptDevice { index_buckets: kept.index_buckets }),
+        kept: kept.map(|kept| KeptDevice { index_buckets: kept.index_buckets, next_page: kept.next_page.into() }),
         mutable_fraction: f64::from(engine.log_mutable_percent) / 100.0,
         free_fraction_max: f64::from(engine.compaction_garbage_percent) / 100.0,
         storage,

@@ -20,6 +20,14 @@ pub struct DeviceBase {
     pub index_buckets: u64,
 }
 
+impl DeviceBase {
+    /// No page that this base or an earlier one names has this number or a greater one.
+    #[must_use]
+    pub fn next_page(&self) -> u64 {
+        Log::page_of(self.below)
+    }
+}
+
 /// The device of a store.
 #[derive(Clone, Copy)]
 pub struct StoreDevice<'s> {

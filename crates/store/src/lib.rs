@@ -95,6 +95,7 @@ pub use shared::consumers::Consumer;
 pub use shared::written::{SHARED_LINES, SharedLine, shared_lines_written};
 pub use store::Store;
 pub use tier::page_copy::{PageFault, PageReader, Stored};
+pub use tier::page_put::PageWriter;
 pub use tier::pages::PageRow;
 pub use tier::read::stage::{Begin, Fetch, Fetcher, Stage};
 pub use tier::retained::DeviceLease;

@@ -9,6 +9,8 @@ use std::sync::Arc;
 pub struct KeptDevice {
     /// Buckets that the index had.
     pub index_buckets: u64,
+    /// No page below it is written again, also where the device has nothing any more.
+    pub next_page: u64,
 }
 
 /// How a store is made.

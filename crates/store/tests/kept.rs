@@ -149,6 +149,7 @@ struct Base {
     cold: Vec<ColdKey>,
     copied: Vec<(Name, Value)>,
     index_buckets: u64,
+    next_page: u64,
 }
 
 impl Base {
@@ -173,7 +174,8 @@ fn write_base(store: &Store, load: &mut Load) -> Base {
     let mut session = store.session().expect("a session");
     let begun = device.begin_base(&mut session);
     load.done.clear();
-    let mut base = Base { pages: device.pages(begun).collect(), index_buckets: begun.index_buckets, ..Base::default() };
+    let (index_buckets, next_page) = (begun.index_buckets, begun.next_page());
+    let mut base = Base { pages: device.pages(begun).collect(), index_buckets, next_page, ..Base::default() };
     let mut records = Records::default();
     for part in 0..4 {
         let mut walk = Walk::part_above(part, 4, begun.below);
@@ -217,7 +219,7 @@ fn begun_with(
 
 /// A store that has taken over what a base names, and has not looked at it.
 fn adopted(storage: &Storage, base: &Base, namespaces: &[u16], set_up: impl FnOnce(StoreDevice<'_>)) -> (Arc<Store>, Client) {
-    let store = Arc::new(open(storage, Some(KeptDevice { index_buckets: base.index_buckets })));
+    let store = Arc::new(open(storage, Some(KeptDevice { index_buckets: base.index_buckets, next_page: base.next_page })));
     store.take_namespaces(namespaces);
     let device = store.device().expect("a device");
     device.keep_for_bases();
@@ -307,6 +309,7 @@ fn mutants_are_noticed() {
         ("RetainPages", "a_store_begins_with_a_base_and_what_was_done_since"),
         ("HoldNamespaces", "a_namespace_is_not_used_again_while_a_base_is_written"),
         ("FollowMoved", "what_leaves_memory_under_a_base_is_copied_by_its_pages"),
+        ("GoOnPages", "a_page_number_is_not_used_again_when_the_last_pages_have_gone_back"),
         ("StageWhole", "a_walk_gets_on_when_records_leave_memory_between_its_slices"),
     ] {
         let run = std::process::Command::new(&own).args(["--exact", test]).env("ALMANDINE_MUTANT", mutant).output();
@@ -497,7 +500,8 @@ fn what_leaves_memory_under_a_base_is_copied_by_its_pages() {
     let (device, mut session, mut records) =
         (store.device().expect("a device"), store.session().expect("a session"), Records::default());
     let begun = device.begin_base(&mut session);
-    let mut base = Base { pages: device.pages(begun).collect(), index_buckets: begun.index_buckets, ..Base::default() };
+    let (index_buckets, next_page) = (begun.index_buckets, begun.next_page());
+    let mut base = Base { pages: device.pages(begun).collect(), index_buckets, next_page, ..Base::default() };
     leaving.empty_memory();
     let before = leaving.reads();
     let mut walk = Walk::part_above(0, 1, begun.below);
@@ -552,6 +556,30 @@ fn a_damaged_page_under_a_base_is_read_record_by_record() {
     leaving.compare(&base, std::iter::empty());
 }
 
+/// Copies of pages elsewhere have their numbers as names.
+#[test]
+fn a_page_number_is_not_used_again_when_the_last_pages_have_gone_back() {
+    let storage = Storage { pages: Arc::new(MemoryDevice::new()), values: Arc::new(MemoryDevice::new()) };
+    let (mut next_page, mut store) = (0, Arc::new(open(&storage, None)));
+    for _ in 0..2 {
+        let namespace = store.allocate_namespace().expect("a namespace");
+        let mut client = Client::new(&store);
+        (0..20_000).for_each(|key: u32| client.set(namespace, &key.to_be_bytes(), &[7; 200], Put::default()));
+        assert!(store.empty_memory(Duration::from_secs(20)));
+        let device = store.device().expect("a device");
+        let begun = device.begin_base(&mut client.session);
+        let pages: Vec<u64> = device.pages(begun).map(|row| row.page).collect();
+        assert!(!pages.is_empty() && pages.iter().all(|page| (next_page..begun.next_page()).contains(page)), "{pages:?}");
+        next_page = begun.next_page();
+        drop(client);
+        Arc::into_inner(store).expect("the last one");
+        // A base without any page was the last one.
+        pages.iter().for_each(|page| storage.pages.discard(page * 2 * MIB, 2 * MIB).expect("a device that discards"));
+        store = Arc::new(open(&storage, Some(KeptDevice { index_buckets: begun.index_buckets, next_page })));
+        Adoption::new(&mut store.session().expect("a session"), &[]).survey().expect("no pages");
+    }
+}
+
 #[test]
 fn what_a_base_does_not_name_goes_back() {
     let storage = Storage { pages: Arc::new(MemoryDevice::new()), values: Arc::new(MemoryDevice::new()) };
@@ -568,7 +596,7 @@ fn what_a_base_does_not_name_goes_back() {
     let used = || storage.pages.used_bytes() + storage.values.used_bytes();
     let before = used();
     let survey = || {
-        let store = open(&storage, Some(KeptDevice { index_buckets: base.index_buckets }));
+        let store = open(&storage, Some(KeptDevice { index_buckets: base.index_buckets, next_page: base.next_page }));
         store.take_namespaces(&[namespace]);
         let device = store.device().expect("a device");
         device.keep_for_bases();

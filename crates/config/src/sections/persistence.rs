@@ -49,7 +49,8 @@ section! {
          auto is /dev/shm, and none in a container; with none, replies wait until the log's file has what they acknowledge."
         => ring_directory: String;
     "log-object-url": TEXT = "" [immutable own]
-        "Object storage that has a copy of the log of writes, from which a server with an empty directory starts: \
+        "Object storage that has a copy of the log of writes, with storage-dir also of what its bases name there, from which a \
+         server with empty directories starts: \
          s3://BUCKET/FOLDER, az://CONTAINER/FOLDER, gs://BUCKET/FOLDER or file:///FOLDER, with credentials from the environment as \
          for storage-object-url. One server per address: another one that starts from it takes it over. Needs a server built \
          with the feature object-store."

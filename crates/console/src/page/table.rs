@@ -229,6 +229,9 @@ pub static FAMILIES: &[Family] = &[
     field("almandine_storage_object_delete_errors_total", "storage_object_delete_errors"),
     field("almandine_log_archive_behind_bytes", "log_archive_behind_bytes"),
     field("almandine_log_archive_errors_total", "log_archive_errors"),
+    field("almandine_log_archive_shipped_bytes_total", "log_archive_shipped_bytes"),
+    field("almandine_log_archive_shipped_pages_total", "log_archive_shipped_pages"),
+    field("almandine_log_archive_left_pages", "log_archive_left_pages"),
 ];
 
 #[cfg(test)]

@@ -421,7 +421,7 @@ metrics! {
     Storage Counter oplog_groups: "Groups in which they were written" = |r| of_log(r, |log| log.groups);
     Storage Counter oplog_syncs: "Syncs" = |r| of_log(r, |log| log.syncs);
     Storage Text log_archive_state: "How the log's archive in object storage fares: begun, shipping, failing, taken-over; this and \
-        the next three with log-object-url" = |r| of_archive(r, |archive| Text(archive.state().0.name().to_owned()));
+        the next six with log-object-url" = |r| of_archive(r, |archive| Text(archive.state().0.name().to_owned()));
     Storage Gauge log_archive_behind_bytes: "Durable bytes of the log that it does not have" =
         |r| of_archive(r, |archive| {
             let durable = r.instance.persistence.log.progress().map_or(0, |progress| progress.durable_place().0);
@@ -430,6 +430,12 @@ metrics! {
     Storage Counter log_archive_errors: "Failures of it, which are tried again" =
         |r| of_archive(r, |archive| Integer(archive.errors()));
     Storage Text log_archive_last_error: "What the last of these said" = |r| of_archive(r, |archive| Text(archive.state().1));
+    Storage Counter log_archive_shipped_bytes: "Bytes that were shipped since the start" =
+        |r| of_archive(r, |archive| Integer(archive.shipped().bytes));
+    Storage Counter log_archive_shipped_pages: "Pages of storage-dir among them, with the large values that they refer to" =
+        |r| of_archive(r, |archive| Integer(archive.shipped().pages));
+    Storage Gauge log_archive_left_pages: "Pages of storage-dir that are looked at before the archive has the last base" =
+        |r| of_archive(r, |archive| Integer(archive.shipped().pages_left));
     Storage Gauge log_memory_limit_bytes: "Bytes of log pages that maxmemory leaves, with a device" =
         |r| Integer(r.tier.log_limit_bytes);
     Storage Counter storage_updates_in_place: "Updates that changed a record where it is" = |r| {

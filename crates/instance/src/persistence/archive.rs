@@ -36,12 +36,26 @@ impl ArchiveState {
     }
 }
 
+/// What was shipped to an archive since the start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ArchiveFigures {
+    /// Objects.
+    pub objects: u64,
+    /// Bytes of them.
+    pub bytes: u64,
+    /// Pages of the device.
+    pub pages: u64,
+    /// Pages that the base which is on its way names, and that the archive may lack.
+    pub pages_left: u64,
+}
+
 /// See the module.
 #[derive(Debug, Default)]
 pub struct Archive {
     state: Mutex<(ArchiveState, String)>,
     archived_lsn: AtomicU64,
     errors: AtomicU64,
+    shipped: Mutex<ArchiveFigures>,
     waker: OnceLock<Arc<Waker>>,
 }
 
@@ -80,6 +94,17 @@ impl Archive {
     #[must_use]
     pub fn errors(&self) -> u64 {
         self.errors.load(Ordering::Relaxed)
+    }
+
+    /// What was shipped.
+    #[must_use]
+    pub fn shipped(&self) -> ArchiveFigures {
+        *self.shipped.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// So much was.
+    pub fn set_shipped(&self, figures: ArchiveFigures) {
+        *self.shipped.lock().unwrap_or_else(PoisonError::into_inner) = figures;
     }
 
     /// The LSN through which it has the log.

@@ -9,7 +9,7 @@ mod saves;
 
 use std::sync::atomic::{AtomicU8, Ordering};
 
-pub use archive::{Archive, ArchiveState};
+pub use archive::{Archive, ArchiveFigures, ArchiveState};
 pub use backups::{BackupFigures, BackupFiles, BackupState, Backups};
 pub use loading::{Loading, LoadingFigures};
 pub use log::{Hearing, LogSeal, OperationLog};

@@ -6,7 +6,7 @@ use std::path::Path;
 use almandine_base::step;
 use almandine_io::{file, files};
 
-use super::{ArchiveFault, ArchivedFile, Catalog, Listing, Objects, Pieces, create_once, new_owner, write_owner};
+use super::{ArchiveFault, ArchivedFile, Catalog, Listing, Objects, Owner, PAGES_PART, PageTarget, Pieces, create_once};
 use crate::directory::{Directory, base_path, drop_all, is_empty, segment_path};
 use crate::encryption::LogKeys;
 use crate::fault::Fault;
@@ -22,6 +22,8 @@ pub struct Fetched {
     pub objects: u64,
     /// Bytes of them.
     pub bytes: u64,
+    /// Pages that the base names.
+    pub pages: u64,
 }
 
 /// Whether a directory has no log, or not all of one that was fetched.
@@ -38,29 +40,40 @@ fn is_unfinished(directory: &Path) -> Result<bool, Fault> {
 }
 
 /// Makes a log of what an archive has, which this directory owns from then on: the server that wrote it cannot add to it any more.
-/// None: there is no archive.
+/// None: there is no archive. What its base names beside the log goes to `pages`.
 ///
 /// # Errors
-/// Of the store, or of the files; the archive is damaged, or a key is not there.
-pub fn fetch(objects: &dyn Objects, directory: &Directory, keys: &LogKeys) -> Result<Option<Fetched>, ArchiveFault> {
-    let owner = new_owner()?;
+/// Of the store, or of the files; the archive is damaged, or a key is not there, or a place for pages.
+pub fn fetch(
+    objects: &dyn Objects,
+    directory: &Directory,
+    keys: &LogKeys,
+    pages: &mut dyn PageTarget,
+) -> Result<Option<Fetched>, ArchiveFault> {
+    let owner = Owner::new()?;
     // What cannot be read is left to its owner.
     if let Some(catalog) = Listing::read(objects)?.catalog(objects)? {
         catalog.manifest.check_keys(directory.path(), keys)?;
+        check_pages(&catalog, directory, pages)?;
     }
-    let Some((catalog, listing)) = take_over(objects, owner)? else { return Ok(None) };
-    make(objects, directory, (&catalog, &listing), Some(owner)).map(Some)
+    let Some((catalog, listing)) = take_over(objects, owner.id)? else { return Ok(None) };
+    make(objects, directory, (&catalog, &listing), (Some(owner), pages)).map(Some)
+}
+
+fn check_pages(catalog: &Catalog, directory: &Directory, pages: &mut dyn PageTarget) -> Result<(), ArchiveFault> {
+    if catalog.has_pages() { pages.check(is_unfinished(directory.path())?) } else { Ok(()) }
 }
 
 /// Makes a log of what an archive has, and leaves that to its owner, which may go on meanwhile. None: there is no archive.
 ///
 /// # Errors
 /// As of [`fetch`].
-pub fn copy(objects: &dyn Objects, directory: &Directory) -> Result<Option<Fetched>, ArchiveFault> {
+pub fn copy(objects: &dyn Objects, directory: &Directory, pages: &mut dyn PageTarget) -> Result<Option<Fetched>, ArchiveFault> {
     loop {
         // In this order: what the catalog names was there before it.
         let Some(catalog) = Listing::read(objects)?.catalog(objects)? else { return Ok(None) };
-        let made = make(objects, directory, (&catalog, &Listing::read(objects)?), None);
+        check_pages(&catalog, directory, pages)?;
+        let made = make(objects, directory, (&catalog, &Listing::read(objects)?), (None, pages));
         let is_over = || Ok::<_, ArchiveFault>(Listing::read(objects)?.catalog(objects)?.is_none_or(|now| now == catalog));
         match made {
             // Its files may have been deleted for a later one.
@@ -75,7 +88,7 @@ fn make(
     objects: &dyn Objects,
     directory: &Directory,
     (catalog, listing): (&Catalog, &Listing),
-    owner: Option<u64>,
+    (owner, pages): (Option<Owner>, &mut dyn PageTarget),
 ) -> Result<Fetched, ArchiveFault> {
     let path = directory.path();
     let marker = path.join(FETCHING);
@@ -88,13 +101,19 @@ fn make(
         let to = base_path(path, number, part);
         fetch_file(objects, (file, listing), &to, (1, None), &mut fetched)?;
     }
+    let mut owner = owner;
+    if let Some(base) = manifest.base.filter(|_| catalog.has_pages()) {
+        let table = pages.begin(manifest.id, &base_path(path, base.number, PAGES_PART))?;
+        fetch_pages(objects, (catalog, listing), (&table.pages, pages), &mut fetched)?;
+        owner = owner.map(|owner| Owner { pages_from: table.next, ..owner });
+    }
     for (at, segment) in manifest.segments.iter().enumerate() {
         let next = manifest.segments.get(at + 1);
         let (file, to) = (catalog.segment(segment), segment_path(path, segment.number));
         let least = next.map_or(0, |next| next.lsn - segment.lsn);
         fetch_file(objects, (file, listing), &to, (least, Some(segment.bytes)), &mut fetched)?;
     }
-    owner.map_or(Ok(()), |owner| write_owner(path, owner))?;
+    owner.map_or(Ok(()), |owner| owner.write(path))?;
     directory.replace(&Manifest { rings: None, end: None, ..manifest.clone() })?;
     files::remove(&marker).map_err(|error| Fault::io("remove", &marker, error))?;
     directory.sync_names()?;
@@ -129,6 +148,38 @@ fn take_over(objects: &dyn Objects, owner: u64) -> Result<Option<(Catalog, Listi
         // What was there before it could not name anything, too.
         return Ok(Some((catalog, Listing::read(objects)?)));
     }
+}
+
+/// Puts the pages that the base names where they belong.
+fn fetch_pages(
+    objects: &dyn Objects,
+    (catalog, listing): (&Catalog, &Listing),
+    (all, target): (&[u64], &mut dyn PageTarget),
+    fetched: &mut Fetched,
+) -> Result<(), ArchiveFault> {
+    let (mut pages, mut names) = (Vec::new(), Vec::new());
+    for page in all {
+        let file = catalog.page(*page);
+        let Some(pieces) = listing.files.get(&file).filter(|pieces| pieces.extent() > 0) else {
+            return Err(ArchiveFault::Damaged(format!("{} is missing", file.piece(0))));
+        };
+        names.extend(pieces.in_order().map(|(begin, _)| file.piece(begin)));
+        pages.resize(names.len(), *page);
+    }
+    let mut fault = None;
+    let got = objects.get_each(&names, &mut |at, piece| {
+        let taken = match &piece {
+            Some(piece) => target.put(pages[at], piece),
+            None => Err(ArchiveFault::Damaged(format!("{} is missing", names[at]))),
+        };
+        (fetched.objects, fetched.bytes) = (fetched.objects + 1, fetched.bytes + piece.map_or(0, |piece| piece.len() as u64));
+        fault = taken.err();
+        if fault.is_some() { Err(io::Error::other("a piece is of no use")) } else { Ok(()) }
+    });
+    fault.map_or(Ok(()), Err)?;
+    got?;
+    fetched.pages = all.len() as u64;
+    target.end()
 }
 
 /// Makes a file of its pieces, which have `least` bytes or more, and gives it its `length`.

@@ -12,28 +12,28 @@
 //! catalog-000000000007
 //! base-00000002.0-0123456789abcdef-000000000000      the first part of base 2, from byte 0 on
 //! log-00000005-0123456789abcdef-000000008192         segment 5, from byte 8192 on
+//! page-0000000011-0123456789abcdef-000000000000      page 11 of the device, with the large values that it refers to
 //! ```
 
 mod catalog;
+mod fault;
 mod fetch;
+mod owner;
+mod pages;
 mod ship;
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::io;
-use std::path::Path;
-
-use almandine_io::{entropy, files};
 
 pub use self::catalog::Catalog;
+pub use self::fault::ArchiveFault;
 pub use self::fetch::{Fetched, copy, fetch, is_to_be_fetched};
-pub use self::ship::{Shipped, Shipper};
-use crate::fault::Fault;
+use self::owner::Owner;
+pub use self::pages::{NoPages, PAGES_PART, PageSource, PageTable, PageTarget, TakeBytes};
+pub use self::ship::{NamedBase, ShipFigures, Shipped, Shipper};
 
 /// Bytes of a piece at most.
 pub(crate) const PIECE_BYTES: u64 = 8 << 20;
-/// The file beside the manifest that says which owner this directory is.
-const OWNER: &str = "ARCHIVE";
 
 /// Takes the bytes of an object: none where there is none.
 pub type EachObject<'e> = dyn FnMut(usize, Option<Vec<u8>>) -> io::Result<()> + Send + 'e;
@@ -73,49 +73,12 @@ pub trait Objects: Send {
     fn delete(&self, names: &[String]) -> io::Result<()>;
 }
 
-/// Why an archive cannot be used.
-#[derive(Debug)]
-pub enum ArchiveFault {
-    /// The object storage, which may do later what it refuses now.
-    Store(io::Error),
-    /// The files of the log here.
-    Log(Fault),
-    /// Another server owns it, or has taken it over: this one must not go on with it.
-    Owned(String),
-    /// What is there is not what was written.
-    Damaged(String),
-}
-
-impl fmt::Display for ArchiveFault {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Store(error) => write!(f, "the object storage does not do it: {error}"),
-            Self::Log(fault) => fault.fmt(f),
-            Self::Owned(why) => f.write_str(why),
-            Self::Damaged(why) => write!(f, "the archive is damaged: {why}"),
-        }
-    }
-}
-
-impl std::error::Error for ArchiveFault {}
-
-impl From<Fault> for ArchiveFault {
-    fn from(fault: Fault) -> Self {
-        Self::Log(fault)
-    }
-}
-
-impl From<io::Error> for ArchiveFault {
-    fn from(error: io::Error) -> Self {
-        Self::Store(error)
-    }
-}
-
 /// A file of an archive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum ArchivedFile {
     Base { number: u64, part: u32, owner: u64 },
     Segment { number: u64, owner: u64 },
+    Page { number: u64, owner: u64 },
 }
 
 impl ArchivedFile {
@@ -124,7 +87,19 @@ impl ArchivedFile {
         match self {
             Self::Base { number, part, owner } => format!("base-{number:08}.{part}-{owner:016x}-{offset:012}"),
             Self::Segment { number, owner } => format!("log-{number:08}-{owner:016x}-{offset:012}"),
+            Self::Page { number, owner } => format!("page-{number:010}-{owner:016x}-{offset:012}"),
         }
+    }
+
+    /// The owner that has made it.
+    pub(crate) fn owner(self) -> u64 {
+        match self {
+            Self::Base { owner, .. } | Self::Segment { owner, .. } | Self::Page { owner, .. } => owner,
+        }
+    }
+
+    pub(crate) fn is_page(self) -> bool {
+        matches!(self, Self::Page { .. })
     }
 
     /// Of which file a name is a piece, and where it begins.
@@ -134,6 +109,7 @@ impl ArchivedFile {
         let owner = u64::from_str_radix(owner, 16).ok()?;
         let file = match kind {
             "log" => Self::Segment { number: number.parse().ok()?, owner },
+            "page" => Self::Page { number: number.parse().ok()?, owner },
             "base" => {
                 let (number, part) = number.split_once('.')?;
                 Self::Base { number: number.parse().ok()?, part: part.parse().ok()?, owner }
@@ -159,6 +135,11 @@ impl Pieces {
         while let Some(bytes) = self.all.get(&self.extent).filter(|bytes| **bytes > 0) {
             self.extent += bytes;
         }
+    }
+
+    /// Whether one begins here.
+    pub(crate) fn has(&self, offset: u64) -> bool {
+        self.all.contains_key(&offset)
     }
 
     /// Bytes from the file's beginning on that are there.
@@ -225,30 +206,6 @@ impl Listing {
 /// Makes an object, once: true also where an earlier try has, that did not hear so.
 pub(crate) fn create_once(objects: &dyn Objects, name: &str, bytes: &[u8]) -> Result<bool, ArchiveFault> {
     Ok(objects.create(name, bytes)? || objects.get(name)?.is_some_and(|there| there == bytes))
-}
-
-/// A number that no other owner has.
-fn new_owner() -> Result<u64, ArchiveFault> {
-    let mut bytes = [0; 8];
-    entropy::fill(&mut bytes)?;
-    Ok(u64::from_le_bytes(bytes))
-}
-
-/// Which owner a directory is; none before it has an archive.
-fn read_owner(directory: &Path) -> Result<Option<u64>, ArchiveFault> {
-    let path = directory.join(OWNER);
-    let text = match files::read_to_string(&path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        text => text.map_err(|error| Fault::io("read", &path, error))?,
-    };
-    let owner = text.strip_prefix("almandine archive owner ").and_then(|hex| u64::from_str_radix(hex.trim_end(), 16).ok());
-    owner.map(Some).ok_or_else(|| Fault::damaged(&path, 0, "it names no owner").into())
-}
-
-fn write_owner(directory: &Path, owner: u64) -> Result<(), ArchiveFault> {
-    let path = directory.join(OWNER);
-    let written = files::replace(&path, format!("almandine archive owner {owner:016x}\n"));
-    written.map_err(|error| Fault::io("write", &path, error).into())
 }
 
 #[cfg(test)]

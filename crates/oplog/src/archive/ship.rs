@@ -2,51 +2,76 @@
 //!
 //! Pieces come first and the catalog that names their files behind them, so that whatever the archive has at a moment is a whole
 //! prefix of the log, and never a shorter one than the moment before: INV-ARCHIVE-2. A new base takes long; while it is shipped,
-//! the catalog goes on naming the one before, with all segments since.
+//! the catalog goes on naming the one before, with all segments since. A base that is replaced while it is shipped is left for the
+//! next one, which has most of its pages.
+
+mod base;
 
 use std::collections::BTreeMap;
-use std::io;
 use std::path::{Path, PathBuf};
 
 use almandine_base::step;
-use almandine_io::file::File;
 use almandine_io::files;
 
+use self::base::BaseShipped;
 use super::{
-    ArchiveFault, ArchivedFile, Catalog, Listing, Objects, PIECE_BYTES, Pieces, create_once, new_owner, read_owner, write_owner,
+    ArchiveFault, ArchivedFile, Catalog, Listing, Objects, Owner, PAGES_PART, PIECE_BYTES, PageSource, Pieces, create_once,
 };
-use crate::directory::{base_path, read_manifest, segment_path};
+use crate::directory::{read_manifest, segment_path};
 use crate::fault::Fault;
 use crate::manifest::{Manifest, SegmentEntry};
 
 /// Pieces of segments that are shipped before the next one of a base.
 const SEGMENTS_FIRST: usize = 8;
 
-/// What the archive has.
+/// The base of a log that runs, as the process knows it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct NamedBase {
+    /// The last one that is durably named. One that the manifest only seems to name may be another one behind a crash.
+    pub number: u64,
+    /// The segments of this one, or of an earlier one, are not known to continue those before: what was lost with a disk may be in
+    /// the base only.
+    pub broken_at: u64,
+}
+
+/// What the archive has.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Shipped {
     /// It has the log through here; none, as long as it has less than the run before had, or nothing.
     pub through: Option<u64>,
     /// A base is on its way.
     pub more: bool,
+    /// Why the base is not shipped, where its pages cannot be: the next one is.
+    pub left_out: Option<String>,
+}
+
+/// What was shipped.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ShipFigures {
+    /// Objects.
+    pub objects: u64,
+    /// Bytes of them.
+    pub bytes: u64,
+    /// Pages of the device.
+    pub pages: u64,
+    /// Pages that the base which is on its way names, and that were not looked at yet.
+    pub pages_left: u64,
 }
 
 /// See the module.
 pub struct Shipper {
     objects: Box<dyn Objects>,
     directory: PathBuf,
-    owner: u64,
+    owner: Owner,
     catalog: Option<Catalog>,
     files: BTreeMap<ArchivedFile, Pieces>,
+    pages: Option<Box<dyn PageSource>>,
     base: Option<BaseShipped>,
+    /// A base whose pages cannot be shipped, and why.
+    left_out: Option<(u64, String)>,
     /// What no catalog names any more.
     garbage: Vec<String>,
-}
-
-/// A base that is on its way.
-struct BaseShipped {
-    number: u64,
-    parts: Vec<(ArchivedFile, File, u64)>,
+    figures: ShipFigures,
 }
 
 impl std::fmt::Debug for Shipper {
@@ -61,23 +86,23 @@ impl Shipper {
     /// # Errors
     /// Of the store; or another server owns what is there.
     pub fn begin(objects: Box<dyn Objects>, directory: &Path) -> Result<Self, ArchiveFault> {
-        let listing = Listing::read(&*objects)?;
-        let (catalog, known) = (listing.catalog(&*objects)?, read_owner(directory)?);
+        let (listing, catalog) = look(&*objects)?;
+        let known = Owner::read(directory)?;
         let Listing { catalogs, files } = listing;
         let of_another = |why: &str| {
             let how = "give this server an address of its own, or an empty directory to start from what is there";
             Err(ArchiveFault::Owned(format!("{why}: {how}")))
         };
         let owner = match (known, &catalog) {
-            (Some(owner), Some(catalog)) if step!(CompareOwner, catalog.owner != owner, else false) => {
+            (Some(owner), Some(catalog)) if step!(CompareOwner, catalog.owner != owner.id, else false) => {
                 return of_another("another server has taken the archive over");
             }
             (None, Some(_)) => return of_another("it has the archive of another log"),
             (None, None) if !files.is_empty() => return of_another("another server begins an archive there"),
             (Some(owner), _) => owner,
             (None, None) => {
-                let owner = new_owner()?;
-                write_owner(directory, owner)?;
+                let owner = Owner::new()?;
+                owner.write(directory)?;
                 owner
             }
         };
@@ -88,13 +113,28 @@ impl Shipper {
             owner,
             catalog,
             files,
+            pages: None,
             base: None,
+            left_out: None,
+            figures: ShipFigures::default(),
             garbage: catalogs.into_iter().filter(|version| own.contains(version)).map(Catalog::name).collect(),
         };
         if shipper.catalog.is_some() {
             shipper.drop_unnamed(read_manifest(directory)?.as_ref());
         }
         Ok(shipper)
+    }
+
+    /// Ships pages that bases name, too, which are there.
+    #[must_use]
+    pub fn with_pages(self, pages: Option<Box<dyn PageSource>>) -> Self {
+        Self { pages, ..self }
+    }
+
+    /// What it has shipped.
+    #[must_use]
+    pub fn figures(&self) -> ShipFigures {
+        self.figures
     }
 
     /// Behind what the archive has of this log; none where there are later segments here.
@@ -114,26 +154,34 @@ impl Shipper {
     ///
     /// # Errors
     /// Of the store, or of the files; or another server has taken the archive over.
-    pub fn advance(&mut self, log: u128, durable: u64) -> Result<Shipped, ArchiveFault> {
-        let is_it = |manifest: &Manifest| manifest.id == log && manifest.base.is_some();
+    pub fn advance(&mut self, log: u128, durable: u64, base: NamedBase) -> Result<Shipped, ArchiveFault> {
+        let is_it = |manifest: &Manifest| {
+            manifest.id == log && step!(AwaitNamed, base_number(manifest) == Some(base.number), else manifest.base.is_some())
+        };
         let Some(manifest) = read_manifest(&self.directory)?.filter(is_it) else { return Ok(Shipped::default()) };
         let target = self.target(manifest);
-        step!(ShipFirst, (), else self.name_now(&target).map(|_| ())?);
+        step!(ShipFirst, (), else self.name_now(&target, base).map(|_| ())?);
+        let again = Shipped { more: true, ..Shipped::default() };
         if !self.ship_segments(&target, durable)? {
-            return Ok(Shipped { through: None, more: true });
+            return Ok(again);
         }
-        let named = self.name_now(&target)?;
-        let mut shipped = Shipped { through: named.then_some(durable), more: false };
+        let Some(named) = self.name_now(&target, base)? else { return Ok(again) };
+        let mut shipped = Shipped { through: named.then_some(durable), ..Shipped::default() };
         if !self.has_base_of(&target) {
             let is_whole = self.ship_base(&target)?;
             let through = target.manifest.base.map_or(0, |base| base.through);
             if is_whole && step!(ShipThrough, through <= durable, else true) {
-                self.name(target)?;
-                self.base = None;
+                if !self.name(target.clone())? {
+                    return Ok(again);
+                }
                 shipped.through = Some(durable);
             } else {
-                shipped.more = !is_whole;
+                shipped.left_out = self.why_left_out(&target);
+                shipped.more = !is_whole && shipped.left_out.is_none();
             }
+        }
+        if self.has_base_of(&target) {
+            self.end_base(&target);
         }
         self.collect();
         Ok(shipped)
@@ -144,15 +192,24 @@ impl Shipper {
         let before = self.catalog.as_ref().filter(|catalog| catalog.manifest.id == manifest.id);
         let owner_of = |segment: &SegmentEntry| {
             let known = before.and_then(|catalog| catalog.segment_owners.get(&segment.number).copied());
-            (segment.number, known.unwrap_or(self.owner))
+            (segment.number, known.unwrap_or(self.owner.id))
         };
+        let mut page_owners = BTreeMap::new();
+        if manifest.base.is_some_and(|base| base.parts > PAGES_PART) {
+            let owners = before.iter().flat_map(|catalog| &catalog.page_owners);
+            page_owners = owners.filter(|(from, _)| **from < self.owner.pages_from).map(|(from, owner)| (*from, *owner)).collect();
+            if step!(OwnPages, true, else page_owners.is_empty()) {
+                page_owners.insert(self.owner.pages_from, self.owner.id);
+            }
+        }
         let same_base = before.filter(|catalog| base_number(&catalog.manifest) == base_number(&manifest));
         Catalog {
             version: 0,
-            owner: self.owner,
+            owner: self.owner.id,
             claim: self.catalog.as_ref().map_or(1, |catalog| catalog.claim),
-            base_owner: same_base.map_or(self.owner, |catalog| catalog.base_owner),
+            base_owner: same_base.map_or(self.owner.id, |catalog| catalog.base_owner),
             segment_owners: manifest.segments.iter().map(owner_of).collect(),
+            page_owners,
             manifest: Manifest { rings: None, end: None, ..manifest },
         }
     }
@@ -163,24 +220,23 @@ impl Shipper {
         })
     }
 
-    /// Names what can be named without a new base. Whether the log is named to its end then.
-    fn name_now(&mut self, target: &Catalog) -> Result<bool, ArchiveFault> {
-        if self.has_base_of(target) {
-            return self.name(target.clone()).map(|()| true);
-        }
-        let Some(interim) = self.interim(target) else { return Ok(false) };
-        self.name(interim).map(|()| true)
+    /// Names what can be named without a new base. Whether the log is named to its end then; none as of [`Self::name`].
+    fn name_now(&mut self, target: &Catalog, base: NamedBase) -> Result<Option<bool>, ArchiveFault> {
+        let next = if self.has_base_of(target) { Some(target.clone()) } else { self.interim(target, base) };
+        let Some(next) = next else { return Ok(Some(false)) };
+        Ok(self.name(next)?.then_some(true))
     }
 
     /// The segments of both, behind the base that the archive has; none where it has not all of them.
     ///
-    /// The first one that the manifest names has to be in the catalog: a base that heals a broken log begins with a segment that
-    /// was never named with another base, and that is no continuation of what was before.
-    fn interim(&self, target: &Catalog) -> Option<Catalog> {
+    /// The first one that the manifest names has to be in the catalog, where no process knows better: a base that heals a broken
+    /// log begins with a segment that was never named with another base, and that is no continuation of what was before.
+    fn interim(&self, target: &Catalog, base: NamedBase) -> Option<Catalog> {
         let before = self.catalog.as_ref().filter(|catalog| catalog.manifest.id == target.manifest.id)?;
         let first = target.manifest.segments.first()?;
         let begin = first.lsn;
-        if step!(NamedBefore, !before.manifest.segments.contains(first), else false) {
+        let continues = base_number(&before.manifest).is_some_and(|number| number >= base.broken_at);
+        if step!(NamedBefore, !continues && !before.manifest.segments.contains(first), else false) {
             return None;
         }
         let mut segments: Vec<SegmentEntry> =
@@ -191,7 +247,8 @@ impl Shipper {
         owners.extend(&target.segment_owners);
         segments.extend(&target.manifest.segments);
         let manifest = Manifest { base: before.manifest.base, segments, ..target.manifest.clone() };
-        is_whole.then(|| Catalog { base_owner: before.base_owner, segment_owners: owners, manifest, ..target.clone() })
+        let (base_owner, page_owners) = (before.base_owner, before.page_owners.clone());
+        is_whole.then(|| Catalog { base_owner, segment_owners: owners, page_owners, manifest, ..target.clone() })
     }
 
     fn extent(&self, file: ArchivedFile) -> u64 {
@@ -234,45 +291,9 @@ impl Shipper {
         Ok(Some(piece))
     }
 
-    /// Ships a piece of a base. True: the archive has all of it.
-    fn ship_base(&mut self, target: &Catalog) -> Result<bool, ArchiveFault> {
-        let Some(base) = target.manifest.base else { return Ok(false) };
-        if self.base.as_ref().is_none_or(|shipped| shipped.number != base.number) {
-            let open = |(file, part)| {
-                let opened = files::open(base_path(&self.directory, base.number, part))?;
-                let bytes = opened.len()?;
-                Ok((file, opened, bytes))
-            };
-            let parts = target.base_files().zip(0..).map(open).collect::<io::Result<Vec<_>>>();
-            if base_number(&read_manifest(&self.directory)?.unwrap_or_default()) != Some(base.number) {
-                // There is a later one, and the files of this one may be gone.
-                return Ok(false);
-            }
-            let parts = parts.map_err(|error| Fault::io("open a base in", &self.directory, error))?;
-            self.base = Some(BaseShipped { number: base.number, parts });
-        }
-        let Some(shipped) = self.base.take() else { return Ok(false) };
-        let next = shipped.parts.iter().find(|(file, _, bytes)| self.extent(*file) < *bytes);
-        let next = next.map(|(file, opened, bytes)| {
-            let begin = self.extent(*file);
-            let mut piece = vec![0; usize::try_from((bytes - begin).min(PIECE_BYTES)).unwrap_or(usize::MAX)];
-            let read = opened.read_exact_at(&mut piece, begin);
-            (*file, begin, read.map(|()| piece))
-        });
-        self.base = Some(shipped);
-        let Some((file, begin, piece)) = next else { return Ok(true) };
-        let piece = piece.map_err(|error| Fault::io("read a base in", &self.directory, error))?;
-        self.put(file, begin, &piece)?;
-        let whole = |base: &BaseShipped| base.parts.iter().all(|(file, _, bytes)| self.extent(*file) >= *bytes);
-        Ok(self.base.as_ref().is_some_and(whole))
-    }
-
     /// Makes a piece. What an earlier try has made of it, that did not hear so, stands.
     fn put(&mut self, file: ArchivedFile, begin: u64, piece: &[u8]) -> Result<(), ArchiveFault> {
-        debug_assert!(
-            matches!(file, ArchivedFile::Base { owner, .. } | ArchivedFile::Segment { owner, .. } if owner == self.owner),
-            "INV-ARCHIVE-1: what another owner has made is not added to"
-        );
+        debug_assert!(file.owner() == self.owner.id, "INV-ARCHIVE-1: what another owner has made is not added to");
         let name = file.piece(begin);
         let mut bytes = piece.len();
         if !self.objects.create(&name, piece)? {
@@ -285,37 +306,36 @@ impl Shipper {
             }
         }
         self.files.entry(file).or_default().add(begin, bytes as u64);
+        (self.figures.objects, self.figures.bytes) = (self.figures.objects + 1, self.figures.bytes + bytes as u64);
         Ok(())
     }
 
-    /// Makes a catalog the one that counts, unless it is.
-    fn name(&mut self, catalog: Catalog) -> Result<(), ArchiveFault> {
-        loop {
-            let version = self.catalog.as_ref().map_or(0, |catalog| catalog.version);
-            let wanted = Catalog { version, ..catalog.clone() };
-            if self.catalog.as_ref() == Some(&wanted) {
-                return Ok(());
-            }
-            let next = Catalog { version: version + 1, ..wanted };
-            debug_assert!(
-                self.is_whole(&next),
-                "INV-ARCHIVE-2: segments that a catalog names are there up to where the next one begins"
-            );
-            let name = Catalog::name(next.version);
-            let next = match create_once(&*self.objects, &name, next.encode().as_bytes())? {
-                true => next,
-                // Of an earlier try with what was to be named then: it is the next one.
-                false => {
-                    let there = self.objects.get(&name)?;
-                    let there = there.and_then(|bytes| Catalog::decode(&name, &bytes).ok());
-                    there.filter(|there| there.owner == self.owner).ok_or_else(taken_over)?
-                }
-            };
-            let former = self.catalog.replace(next).filter(|former| step!(KeepClaim, former.version > former.claim, else true));
-            self.garbage.extend(former.map(|former| Catalog::name(former.version)));
-            let manifest = read_manifest(&self.directory)?;
-            self.drop_unnamed(manifest.as_ref());
+    /// Makes a catalog the one that counts, unless it is. False: an earlier try has made another one, with what was to be named
+    /// then, which counts now, and behind which this one may lead back.
+    fn name(&mut self, catalog: Catalog) -> Result<bool, ArchiveFault> {
+        let version = self.catalog.as_ref().map_or(0, |catalog| catalog.version);
+        let wanted = Catalog { version, ..catalog };
+        if self.catalog.as_ref() == Some(&wanted) {
+            return Ok(true);
         }
+        let next = Catalog { version: version + 1, ..wanted };
+        debug_assert!(
+            self.is_whole(&next),
+            "INV-ARCHIVE-2: segments that a catalog names are there up to where the next one begins"
+        );
+        let name = Catalog::name(next.version);
+        let is_made = create_once(&*self.objects, &name, next.encode().as_bytes())?;
+        let next = if is_made {
+            next
+        } else {
+            let there = self.objects.get(&name)?.and_then(|bytes| Catalog::decode(&name, &bytes).ok());
+            there.filter(|there| there.owner == self.owner.id).ok_or_else(taken_over)?
+        };
+        let former = self.catalog.replace(next).filter(|former| step!(KeepClaim, former.version > former.claim, else true));
+        self.garbage.extend(former.map(|former| Catalog::name(former.version)));
+        let manifest = read_manifest(&self.directory)?;
+        self.drop_unnamed(manifest.as_ref());
+        Ok(is_made)
     }
 
     /// Whether the archive has all that a catalog promises.
@@ -327,12 +347,13 @@ impl Shipper {
         mutants || followed && catalog.base_files().all(|file| self.extent(file) > 0)
     }
 
-    /// Files that neither the catalog nor the manifest names are to be deleted.
+    /// Files that neither the catalog nor the manifest names are to be deleted; not pages, of which only a base's table tells.
     fn drop_unnamed(&mut self, manifest: Option<&Manifest>) {
         let Some(catalog) = &self.catalog else { return };
         let target = manifest.map(|manifest| self.target(manifest.clone()));
         let named: Vec<ArchivedFile> = catalog.files().chain(target.iter().flat_map(Catalog::files)).collect();
-        let unnamed: Vec<ArchivedFile> = self.files.keys().copied().filter(|file| !named.contains(file)).collect();
+        let unnamed: Vec<ArchivedFile> =
+            self.files.keys().copied().filter(|file| !file.is_page() && !named.contains(file)).collect();
         for file in unnamed {
             let pieces = self.files.remove(&file).unwrap_or_default();
             // A seal stays: the former owner would go on there.
@@ -345,6 +366,19 @@ impl Shipper {
     fn collect(&mut self) {
         if !self.garbage.is_empty() && self.objects.delete(&self.garbage).is_ok() {
             self.garbage.clear();
+        }
+    }
+}
+
+/// What is there. A list takes its time: files of an owner that came meanwhile must not count as named by no catalog.
+fn look(objects: &dyn Objects) -> Result<(Listing, Option<Catalog>), ArchiveFault> {
+    loop {
+        let listing = Listing::read(objects)?;
+        let catalog = listing.catalog(objects)?;
+        let version = catalog.as_ref().map_or(0, |catalog| catalog.version);
+        let is_last = || Ok::<_, ArchiveFault>(objects.get(&Catalog::name(version + 1))?.is_none());
+        if step!(ListAgain, listing.catalogs.last().copied().unwrap_or(0) == version && is_last()?, else true) {
+            return Ok((listing, catalog));
         }
     }
 }

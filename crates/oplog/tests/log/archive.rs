@@ -1,16 +1,22 @@
 //! Archives: whatever happens to the server that writes one, to the store and to the one that takes it over, what is fetched is a
 //! prefix of the log that has all that was said to be shipped: INV-ARCHIVE-1 and INV-ARCHIVE-2.
 
+mod pages;
+mod races;
+
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::{Arc, Mutex};
 
 use almandine_oplog::LogKeys;
 use almandine_oplog::append::Appender;
-use almandine_oplog::archive::{ArchiveFault, Fetched, Objects, Shipper, copy, fetch, is_to_be_fetched};
+use almandine_oplog::archive::{
+    ArchiveFault, Fetched, NamedBase, Objects, PageTarget, Shipped, Shipper, copy, fetch, is_to_be_fetched,
+};
 use almandine_oplog::directory::{Directory, base_path, read_manifest};
 use almandine_oplog::manifest::BaseEntry;
 
+use self::pages::{Device, Table, read_table, write_table};
 use super::{Folder, Unit, append};
 
 /// A store in memory that fails now and then, before or behind what it is asked for.
@@ -24,8 +30,12 @@ struct Contents {
     /// Of this many requests one fails, in the mean; 0: none does.
     fail_one_in: u64,
     failures: u64,
-    /// What begins so is not made.
+    /// What begins so is not made,
     refuses: &'static str,
+    /// nor what ends so.
+    refuses_end: &'static str,
+    /// Happens in the middle of a list.
+    amid_list: Option<Box<dyn FnOnce() + Send>>,
 }
 
 #[derive(Clone, Default)]
@@ -62,8 +72,12 @@ impl Store {
 
 impl Objects for Store {
     fn create(&self, name: &str, bytes: &[u8]) -> io::Result<bool> {
-        let refuses = self.0.lock().unwrap().refuses;
-        if !refuses.is_empty() && name.starts_with(refuses) {
+        let (refuses, refuses_end) = {
+            let contents = self.0.lock().unwrap();
+            (contents.refuses, contents.refuses_end)
+        };
+        let is_of = |what: &str, is: bool| !what.is_empty() && is;
+        if is_of(refuses, name.starts_with(refuses)) || is_of(refuses_end, name.ends_with(refuses_end)) {
             return Err(io::Error::other("the store is full"));
         }
         self.ask(|objects| {
@@ -80,7 +94,16 @@ impl Objects for Store {
     }
 
     fn list(&self) -> io::Result<Vec<(String, u64)>> {
-        self.ask(|objects| objects.iter().map(|(name, bytes)| (name.clone(), bytes.len() as u64)).collect())
+        let list = |is_first: bool| {
+            self.ask(|objects| {
+                let all = objects.iter().filter(|(name, _)| name.starts_with("catalog") == is_first);
+                all.map(|(name, bytes)| (name.clone(), bytes.len() as u64)).collect::<Vec<_>>()
+            })
+        };
+        let first = list(true)?;
+        let amid = self.0.lock().unwrap().amid_list.take();
+        amid.into_iter().for_each(|happens| happens());
+        Ok([first, list(false)?].concat())
     }
 
     fn delete(&self, names: &[String]) -> io::Result<()> {
@@ -100,24 +123,51 @@ struct Writer {
     /// What is durable, as the thread that ships knows it: of some moment before.
     durable: u64,
     base: u64,
+    /// See [`NamedBase::broken_at`].
+    broken_at: u64,
     /// A base that is on its way.
-    begun: Option<(u64, usize)>,
+    begun: Option<Begun>,
     epoch: u64,
+    /// Where it has data beyond memory.
+    device: Option<Device>,
+    pages: Table,
+    next_page: u64,
+    /// Pages that are given up, and how many bases had begun then.
+    given_up: Vec<(u64, u64)>,
+    bases_begun: u64,
+}
+
+/// A base that has begun.
+struct Begun {
+    lsn: u64,
+    units: usize,
+    number: u64,
+    next_page: u64,
+    pages: Table,
 }
 
 impl Writer {
     fn new(name: &str) -> Self {
-        let folder = Folder::quick(name);
+        Self::with_device(name, None)
+    }
+
+    fn with_device(name: &str, device: Option<Device>) -> Self {
         let mut writer = Self {
-            folder,
+            folder: Folder::quick(name),
             log: None,
             shipper: None,
             units: Vec::new(),
             ends: BTreeMap::new(),
             durable: 0,
             base: 0,
+            broken_at: 1,
             begun: None,
             epoch: 1,
+            device,
+            pages: Table::new(),
+            next_page: 1,
+            given_up: Vec::new(),
+            bases_begun: 0,
         };
         let log = writer.folder.begin();
         writer.log = Some(log);
@@ -145,29 +195,67 @@ impl Writer {
         }
     }
 
+    /// Writes a page to the device, or gives one up.
+    fn change_pages(&mut self, random: &mut Random) {
+        let Some(device) = &self.device else { return };
+        if random.next(3) > 0 || self.pages.is_empty() {
+            let seed = 1 + random.next(1 << 30);
+            device.write(self.next_page, seed);
+            self.pages.insert(self.next_page, seed);
+            self.next_page += 1;
+        } else {
+            let at = usize::try_from(random.next(self.pages.len() as u64)).unwrap();
+            let page = *self.pages.keys().nth(at).unwrap();
+            self.pages.remove(&page);
+            self.given_up.push((page, self.bases_begun));
+        }
+    }
+
     /// A base that says how many units are before it.
     fn name_base(&mut self) {
-        let (lsn, all) = self.begin_base();
-        self.write_base(lsn, all);
+        let begun = self.begin_base();
+        self.write_base(begun);
     }
 
     /// A base begins: where it does, and what is before it.
-    fn begin_base(&mut self) -> (u64, usize) {
+    fn begin_base(&mut self) -> Begun {
         let place = self.log().rotate().unwrap();
-        let all = self.units.len();
-        self.ends.insert(place.lsn, all);
-        (place.lsn, all)
+        self.ends.insert(place.lsn, self.units.len());
+        self.begin_at(place.lsn)
     }
 
-    fn write_base(&mut self, lsn: u64, all: usize) {
+    fn begin_at(&mut self, lsn: u64) -> Begun {
+        self.bases_begun += 1;
+        let (number, next_page, pages) = (self.bases_begun, self.next_page, self.pages.clone());
+        Begun { lsn, units: self.units.len(), number, next_page, pages }
+    }
+
+    fn write_base(&mut self, begun: Begun) {
+        let base = self.prepare_base(&begun);
+        self.log().name_base(base).unwrap();
+        // What was given up before it began goes back.
+        let device = self.device.clone();
+        self.given_up.retain(|(page, since)| {
+            let is_kept = *since >= begun.number;
+            device.iter().filter(|_| !is_kept).for_each(|device| device.free(*page));
+            is_kept
+        });
+    }
+
+    /// All of a base but its name.
+    fn prepare_base(&mut self, begun: &Begun) -> BaseEntry {
         self.begun = None;
         self.base += 1;
         let (number, epoch, bytes) = (self.base, self.epoch, 100 + usize::try_from(self.base).unwrap());
-        let text = format!("{all} ").into_bytes().into_iter().chain(std::iter::repeat_n(b'.', bytes)).collect::<Vec<_>>();
-        std::fs::write(base_path(&self.folder.0, number, 0), text).unwrap();
+        let text = format!("{} ", begun.units).into_bytes().into_iter().chain(std::iter::repeat_n(b'.', bytes));
+        std::fs::write(base_path(&self.folder.0, number, 0), text.collect::<Vec<_>>()).unwrap();
+        if self.device.is_some() {
+            write_table(&base_path(&self.folder.0, number, 1), begun.next_page, &begun.pages);
+        }
         self.append(&[30], true);
         let through = self.log().ends().1.lsn;
-        self.log().name_base(BaseEntry { number, lsn, through, epoch, parts: 1, key: None }).unwrap();
+        let parts = 1 + u32::from(self.device.is_some());
+        BaseEntry { number, lsn: begun.lsn, through, epoch, parts, key: None }
     }
 
     /// A group is lost with its disk, and a base heals the log that has what was in it.
@@ -176,7 +264,9 @@ impl Writer {
         self.log().heal_with_base().unwrap();
         let place = self.log().ends().1;
         self.ends.retain(|lsn, _| *lsn <= place.lsn);
-        self.write_base(place.lsn, self.units.len());
+        let begun = self.begin_at(place.lsn);
+        self.write_base(begun);
+        self.broken_at = self.base;
     }
 
     /// The process ends, and another one begins with what was written.
@@ -190,18 +280,31 @@ impl Writer {
         // What was carried over is at other places now.
         let (all, lsn) = (self.units.len(), self.log().ends().1.lsn);
         self.ends = BTreeMap::from([(lsn, all)]);
-        self.base = base.number;
+        (self.base, self.broken_at) = (base.number, base.number);
+        if let Some(device) = &self.device {
+            // What was written since the base is in the log only, and its numbers are used again.
+            (self.next_page, self.pages) = read_table(&base_path(&self.folder.0, base.number, 1));
+            device.keep_only(&self.pages);
+            self.given_up.clear();
+        }
         self.look();
     }
 
     /// Ships; how many units the archive has, if it says so.
     fn ship(&mut self, store: &Store) -> Result<Option<usize>, ArchiveFault> {
-        let (id, durable) = (self.log().manifest().id, self.durable);
-        if self.shipper.is_none() {
-            self.shipper = Some(Shipper::begin(Box::new(store.clone()), &self.folder.0)?);
-        }
-        let shipped = self.shipper.as_mut().unwrap().advance(id, durable)?;
+        let shipped = self.advance(store)?;
+        assert_eq!(shipped.left_out, None);
         Ok(shipped.through.and_then(|lsn| self.ends.range(..=lsn).next_back().map(|(_, units)| *units)))
+    }
+
+    fn advance(&mut self, store: &Store) -> Result<Shipped, ArchiveFault> {
+        let (id, durable) = (self.log().manifest().id, self.durable);
+        let base = NamedBase { number: self.base, broken_at: self.broken_at };
+        if self.shipper.is_none() {
+            let pages = self.device.clone().map(|device| Box::new(device) as _);
+            self.shipper = Some(Shipper::begin(Box::new(store.clone()), &self.folder.0)?.with_pages(pages));
+        }
+        self.shipper.as_mut().unwrap().advance(id, durable, base)
     }
 }
 
@@ -214,17 +317,17 @@ fn before(folder: &Folder, base: u64) -> usize {
 
 /// A server that starts from the archive; none where there is none.
 fn take_over(store: &Store, name: &str) -> Result<Option<Writer>, ArchiveFault> {
-    start_from(store, name, |objects, directory| fetch(objects, directory, &LogKeys::NONE))
+    start_from(store, name, |objects, directory, pages| fetch(objects, directory, &LogKeys::NONE, pages))
 }
 
-type Fetch = fn(&dyn Objects, &Directory) -> Result<Option<Fetched>, ArchiveFault>;
+type Fetch = fn(&dyn Objects, &Directory, &mut dyn PageTarget) -> Result<Option<Fetched>, ArchiveFault>;
 
 fn start_from(store: &Store, name: &str, fetch: Fetch) -> Result<Option<Writer>, ArchiveFault> {
-    let folder = Folder::quick(name);
+    let (folder, mut device) = (Folder::quick(name), Device::default());
     loop {
         let directory = Directory::take(&folder.0).unwrap();
         assert!(is_to_be_fetched(&directory).unwrap());
-        match fetch(store, &directory) {
+        match fetch(store, &directory, &mut device) {
             Err(ArchiveFault::Store(_)) => {}
             fetched => match fetched? {
                 None => return Ok(None),
@@ -250,8 +353,14 @@ fn start_from(store: &Store, name: &str, fetch: Fetch) -> Result<Option<Writer>,
         ends: BTreeMap::new(),
         durable: 0,
         base: base.number,
+        broken_at: base.number,
         begun: None,
         epoch: manifest.base.unwrap().epoch.max(end.epoch),
+        device: (base.parts == 2).then_some(device),
+        pages: Table::new(),
+        next_page: 0,
+        given_up: Vec::new(),
+        bases_begun: 0,
     };
     writer.restart();
     Ok(Some(writer))
@@ -277,13 +386,15 @@ fn play(seed: u64) {
     let store = Store::default();
     store.0.lock().unwrap().random = Random(seed);
     let mut random = Random(seed ^ 0x9E37_79B9_7F4A_7C15);
-    let mut writer = Writer::new(&format!("archive-{seed}-0"));
+    let device = (!seed.is_multiple_of(4)).then(Device::default);
+    let mut writer = Writer::with_device(&format!("archive-{seed}-0"), device);
     let (mut shipped, mut servers) = (0, 1);
     store.fail_one_in([0, 20, 5][(seed % 3) as usize]);
     for _ in 0..60 {
         if random.next(2) == 0 {
             writer.look();
         }
+        writer.change_pages(&mut random);
         match random.next(20) {
             0..=7 => {
                 let sizes: Vec<usize> = (0..=random.next(3)).map(|_| random.next(20_000) as usize).collect();
@@ -302,9 +413,9 @@ fn play(seed: u64) {
                 writer.ends.insert(lsn, all);
             }
             15 if random.next(2) == 0 => writer.heal(),
-            15 => match writer.begun {
+            15 => match writer.begun.take() {
                 None => writer.begun = Some(writer.begin_base()),
-                Some((lsn, all)) => writer.write_base(lsn, all),
+                Some(begun) => writer.write_base(begun),
             },
             16 | 17 => writer.restart(),
             18 if random.next(2) == 0 => writer.shipper = None,
@@ -327,7 +438,9 @@ fn play(seed: u64) {
                     writer.name_base();
                 }
                 writer.look();
-                let refused = writer.ship(&store);
+                // A base without what is before it has to be there before it can be named.
+                let refused = (0..50).map(|_| writer.ship(&store)).find(|shipped| !matches!(shipped, Ok(None)));
+                let refused = refused.unwrap_or(Ok(None));
                 let is_told = matches!(refused, Err(ArchiveFault::Owned(_)));
                 assert!(is_told, "INV-ARCHIVE-1, seed {seed}: a server ships what is not fetched: {refused:?}, {had}");
                 writer = next;
@@ -337,6 +450,10 @@ fn play(seed: u64) {
     }
     store.fail_one_in(0);
     writer.append(&[1], true);
+    if writer.device.is_some() {
+        // Behind it no page is left that it does not name.
+        writer.name_base();
+    }
     // One that begins finds pieces of which the one before did not hear that they were made.
     writer.shipper = None;
     writer.look();
@@ -346,10 +463,14 @@ fn play(seed: u64) {
     // seal that ends what it wrote.
     let manifest = read_manifest(&writer.folder.0).unwrap().unwrap();
     let names = store.names();
+    let path = base_path(&writer.folder.0, writer.base, 1);
+    let tabled = writer.device.as_ref().map(|_| read_table(&path).1).unwrap_or_default();
+    assert_eq!(names.iter().filter(|name| name.starts_with("page-")).count(), tabled.len(), "seed {seed}: {names:?}");
     let is_named = |name: &String| {
         let of = |begin: String| name.starts_with(&begin);
         manifest.segments.iter().any(|segment| of(format!("log-{:08}-", segment.number)))
-            || manifest.base.is_some_and(|base| of(format!("base-{:08}.0-", base.number)))
+            || manifest.base.is_some_and(|base| of(format!("base-{:08}.", base.number)))
+            || tabled.keys().any(|page| of(format!("page-{page:010}-")))
     };
     let unnamed: Vec<&String> = names.iter().filter(|name| !is_named(name)).collect();
     let contents = store.0.lock().unwrap();
@@ -446,7 +567,9 @@ fn a_missing_piece_is_damage_and_a_missing_catalog_no_archive() {
 fn mutants_are_noticed() {
     let own = std::env::current_exe().unwrap();
     let test = ["archive::", "--skip", "mutants"];
-    for mutant in ["ShipFirst", "ShipThrough", "NamedBefore", "CompareOwner", "KeepClaim", "KeepSeal", "SealArchive", "HeedSeal"] {
+    let of_logs = ["ShipFirst", "ShipThrough", "NamedBefore", "CompareOwner", "KeepClaim", "KeepSeal", "SealArchive", "HeedSeal"];
+    let of_pages = ["ListAgain", "AwaitNamed", "ShipPages", "KeepPages", "OwnPages", "PageBeginLast", "ConfirmPages"];
+    for mutant in of_logs.into_iter().chain(of_pages) {
         let run = std::process::Command::new(&own).args(test).env("ALMANDINE_MUTANT", mutant).output().unwrap();
         assert!(!run.status.success(), "{mutant} is not noticed");
     }

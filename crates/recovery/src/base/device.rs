@@ -4,7 +4,7 @@
 //!
 //! ```text
 //! head, 64 bytes   magic 8 | format 2 | 0 2 | bytes of a page 4 | log 16 | base 8 | hash seed 8 | buckets of the index 8 |
-//!                  0 4 | sum 4
+//!                  number of the next page 4 | sum 4
 //! block            length 4 | kind 4 | count 8 | sum 4 | entries, `length` bytes
 //! pages (1)        number 8 | words: dead 4, live 4 | records 4 | words of the largest 4 | namespace 4 | extent blocks 4 |
 //!                  sums 4 each
@@ -56,6 +56,8 @@ pub struct DeviceHead {
     pub seed: u64,
     /// Buckets of the index when the base began.
     pub index_buckets: u64,
+    /// Pages of the table have smaller numbers, and so have those of all earlier bases. 0 in files of earlier versions.
+    pub next_page: u32,
 }
 
 impl DeviceHead {
@@ -69,7 +71,7 @@ impl DeviceHead {
         for number in [self.base, self.seed, self.index_buckets] {
             bytes.extend_from_slice(&number.to_le_bytes());
         }
-        bytes.extend_from_slice(&[0; 4]);
+        bytes.extend_from_slice(&self.next_page.to_le_bytes());
         bytes.extend_from_slice(&crc32c(&bytes).to_le_bytes());
         let mut head = [0; HEAD_BYTES];
         head.copy_from_slice(&bytes);
@@ -93,7 +95,8 @@ impl DeviceHead {
             return Err(BaseFault::Another);
         }
         let log = take(&bytes[16..]).map_or(0, u128::from_le_bytes);
-        Ok(Self { log, base: u64_at(32), seed: u64_at(40), index_buckets: u64_at(48) })
+        let next_page = take(&bytes[56..]).map_or(0, u32::from_le_bytes);
+        Ok(Self { log, base: u64_at(32), seed: u64_at(40), index_buckets: u64_at(48), next_page })
     }
 }
 
@@ -383,7 +386,7 @@ fn take_dead(rest: &mut &[u8]) -> Option<DeviceItem> {
 mod tests {
     use super::*;
 
-    const HEAD: DeviceHead = DeviceHead { log: 0x0F0E, base: 7, seed: 0x5EED, index_buckets: 1024 };
+    const HEAD: DeviceHead = DeviceHead { log: 0x0F0E, base: 7, seed: 0x5EED, index_buckets: 1024, next_page: 0xC0DE };
 
     fn row(page: u64) -> PageRow {
         let sums = (0..PageRow::SUMS as u32).collect();
@@ -441,7 +444,8 @@ mod tests {
     /// What later versions must be able to read, but for the sums of pages.
     #[test]
     fn golden_bytes() {
-        let mut writer = DeviceWriter::new(Vec::new(), HEAD).unwrap();
+        assert_eq!(HEAD.to_bytes()[56..60], [0xDE, 0xC0, 0, 0]);
+        let mut writer = DeviceWriter::new(Vec::new(), DeviceHead { next_page: 0, ..HEAD }).unwrap();
         writer.key(&ColdKey { address: 0xABCD_1234_5678, hash: 0x3F_FFFE, known_bits: 22, heat: 7, was_copied: false }).unwrap();
         writer.dead(11, 77).unwrap();
         let file = writer.finish(&[DeviceDatabase { db: 3, contents: 2, namespace: 9 }]).unwrap();

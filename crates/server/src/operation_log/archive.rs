@@ -5,14 +5,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use almandine_instance::{ArchiveState, Instance, Message};
+use almandine_instance::{ArchiveFigures, ArchiveState, Instance, Message};
 use almandine_io::clock;
 use almandine_io::thread::{self, JoinHandle, Waker};
-use almandine_oplog::archive::{ArchiveFault, Shipper};
+use almandine_oplog::archive::{ArchiveFault, ShipFigures, Shipper};
 use almandine_oplog::writer::SyncMode;
 
 use super::objects::object_folder;
 use super::running::{LogSlot, is_awaited};
+use crate::storage::ShippedPages;
 
 /// What is durable is shipped together for so long, where no reply waits for it.
 const GATHER: Duration = Duration::from_millis(100);
@@ -110,7 +111,7 @@ impl Work {
     fn turn(&mut self) -> Result<bool, ArchiveFault> {
         let Some(log) = self.slot.last() else { return Ok(false) };
         let progress = log.writer.progress();
-        let (lsn, epoch) = progress.durable_place();
+        let (base, (lsn, epoch)) = (log.named_base(), progress.durable_place());
         if progress.mode() == SyncMode::Never && progress.is_behind_disk() {
             // Only what is durable is shipped.
             progress.demand(progress.written_epoch());
@@ -119,10 +120,13 @@ impl Work {
             Some(shipper) => shipper,
             None => {
                 let settings = &self.instance.config.snapshot().settings;
-                Shipper::begin(object_folder(&settings.persistence.log_object_url)?, &log.directory)?
+                let device = self.instance.keyspace.log().device();
+                let pages = device.map(|device| Box::new(ShippedPages::new(device.storage())) as _);
+                Shipper::begin(object_folder(&settings.persistence.log_object_url)?, &log.directory)?.with_pages(pages)
             }
         };
-        let shipped = shipper.advance(log.id, lsn);
+        let shipped = shipper.advance(log.id, lsn, base);
+        self.instance.persistence.archive.set_shipped(figures(&shipper));
         self.shipper = Some(shipper);
         let shipped = shipped?;
         if let Some(through) = shipped.through {
@@ -131,11 +135,24 @@ impl Work {
             if is_awaited(&self.instance.config.snapshot().settings) {
                 self.instance.workers.broadcast(&Message::LogAdvanced);
             }
-            if self.instance.persistence.archive.set_state(ArchiveState::Shipping) {
+            if shipped.left_out.is_none() && self.instance.persistence.archive.set_state(ArchiveState::Shipping) {
                 tracing::info!("The archive of the log has it through LSN {through}");
             }
         }
+        if let Some(why) = shipped.left_out {
+            self.leave_out(why);
+        }
         Ok(shipped.more || progress.durable_place().0 > lsn)
+    }
+
+    /// The log is shipped, and the last base is not.
+    fn leave_out(&self, why: String) {
+        let archive = &self.instance.persistence.archive;
+        if archive.set_state(ArchiveState::Failing) {
+            let fault = ArchiveFault::Pages(why);
+            tracing::error!("The archive has the log, but: {fault}");
+            archive.fail(fault.to_string());
+        }
     }
 
     fn fail(&mut self, fault: &ArchiveFault, is_awaited: bool) {
@@ -165,4 +182,9 @@ impl Work {
             tracing::error!("The archive of the log lacks its last {bytes} bytes: they are shipped behind the next start");
         }
     }
+}
+
+fn figures(shipper: &Shipper) -> ArchiveFigures {
+    let ShipFigures { objects, bytes, pages, pages_left } = shipper.figures();
+    ArchiveFigures { objects, bytes, pages, pages_left }
 }

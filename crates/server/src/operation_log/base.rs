@@ -73,7 +73,13 @@ fn dump_base(
     let of_device = base_path(path.parent().unwrap_or(Path::new("")), head.base, DEVICE_PART);
     let device = device.map(|base| DeviceDump {
         base,
-        head: DeviceHead { log: head.log, base: head.base, seed, index_buckets: base.index_buckets },
+        head: DeviceHead {
+            log: head.log,
+            base: head.base,
+            seed,
+            index_buckets: base.index_buckets,
+            next_page: u32::try_from(base.next_page()).unwrap_or(u32::MAX),
+        },
         path: &of_device,
     });
     let head = BaseHead { seed, ..head };
@@ -103,7 +109,9 @@ pub(super) fn renew(
     // Before the cut: no record on the device has an effect that is behind it.
     let device = DeviceAccess::new(&mut accessor).begin_base();
     let keys = log.keys();
+    let heals = || instance.persistence.log.lacks_base();
     let renewed = (|| {
+        let did_heal = heals();
         // All that is numbered up to here is in what the walk meets.
         let begin = log.writer.rotate().map_err(failed)?;
         let number = log.next_base();
@@ -121,8 +129,10 @@ pub(super) fn renew(
         let (lsn, through) = (begin.place.lsn, end.place.lsn);
         let base = BaseEntry { number, lsn, through, epoch: end.epoch, parts: parts(device), key: keys.current() };
         before_named();
+        let does_heal = did_heal || heals();
         // Where this fails, either of both bases may be named: both stay.
         log.writer.name_base(base).map_err(failed)?;
+        log.set_named_base(number, does_heal);
         instance.persistence.log.set_base_bytes(bytes);
         Ok((bytes, device))
     })();

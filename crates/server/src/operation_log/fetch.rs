@@ -11,12 +11,13 @@ use almandine_oplog::directory::Directory;
 use almandine_oplog::manifest::Manifest;
 
 use super::objects::object_folder;
+use crate::storage::FetchedPages;
 
 /// Before a log is looked at: its archive can be gone on with, or was fetched where the directory has no log.
 ///
 /// # Errors
 /// When another server owns the archive, or it is not known whether there is one where there is no log.
-pub(super) fn prepare(settings: &Settings, directory: &Directory, keys: &LogKeys) -> io::Result<Option<Shipper>> {
+pub(super) fn prepare(settings: &Settings, base: &Path, directory: &Directory, keys: &LogKeys) -> io::Result<Option<Shipper>> {
     let url = &settings.persistence.log_object_url;
     if url.is_empty() {
         return Ok(None);
@@ -26,12 +27,15 @@ pub(super) fn prepare(settings: &Settings, directory: &Directory, keys: &LogKeys
     if is_to_be_fetched(directory).map_err(io::Error::other)? {
         let began_ns = clock::monotonic_ns();
         tracing::info!("There is no log in {}: it is fetched from {url}, if that has one", directory.path().display());
-        match fetch(&*objects, directory, keys).map_err(failed)? {
+        let directories = settings.storage.directories.iter().map(|directory| base.join(directory)).collect();
+        let mut pages = FetchedPages::new(directories, settings.storage.segment_bytes);
+        match fetch(&*objects, directory, keys, &mut pages).map_err(failed)? {
             None => tracing::info!("{url} has no archive of a log: one begins there"),
             Some(fetched) => tracing::warn!(
-                "The log is fetched from {url}, and goes on here from now on: {} objects, {} bytes, {} ms",
+                "The log is fetched from {url}, and goes on here from now on: {} objects, {} bytes, {} pages of storage-dir, {} ms",
                 fetched.objects,
                 fetched.bytes,
+                fetched.pages,
                 (clock::monotonic_ns() - began_ns) / 1_000_000
             ),
         }

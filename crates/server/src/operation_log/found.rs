@@ -106,7 +106,7 @@ pub(crate) fn find(settings: &Settings, base: &Path, snapshot: PathBuf) -> io::R
     if let Some(there) = read_manifest(&path).map_err(io::Error::other)? {
         there.check_keys(&path, &keys).map_err(io::Error::other)?;
     }
-    let shipper = fetch::prepare(settings, &directory, &keys)?;
+    let shipper = fetch::prepare(settings, &base, &directory, &keys)?;
     let manifest = directory.manifest().map_err(io::Error::other)?;
     let is_new = manifest.base.is_none() && manifest.run == 0;
     let mut redis = if is_new { redis_files::find(settings, &base, &path)? } else { None };

@@ -64,9 +64,9 @@ pub(crate) fn check(settings: &Settings) -> Result<(), String> {
 fn check_archive(settings: &Settings) -> Result<(), String> {
     let persistence = &settings.persistence;
     let (has_url, awaited) = (!persistence.log_object_url.is_empty(), persistence.commit_tier == CommitTier::ObjectStore);
-    let problem = if has_url && crate::storage::is_configured(settings) {
-        "log-object-url does not go with storage-dir, storage-device or storage-object-url yet: what lies there would be missing \
-         in the archive. Leave one of both out"
+    let problem = if has_url && crate::storage::is_configured(settings) && !crate::storage::outlives(settings) {
+        "log-object-url goes with storage-dir alone, not with storage-device or storage-object-url: what lies there would be \
+         missing in the archive. Leave one of both out"
     } else if awaited && !has_url {
         "commit-tier object-store needs the object storage that log-object-url names"
     } else if awaited && persistence.append_only && mode(settings) != SyncMode::Always {

@@ -10,6 +10,7 @@ use almandine_config::choices::CommitTier;
 use almandine_instance::Instance;
 use almandine_io::sync::Mutex;
 use almandine_oplog::append::Appender;
+use almandine_oplog::archive::NamedBase;
 use almandine_oplog::writer::{LogProgress, LogWriter, WriterOptions};
 use almandine_oplog::{LogKeys, RingSource, Rings};
 
@@ -30,6 +31,8 @@ pub(crate) struct RunningLog {
     pub(super) id: u128,
     /// The number of the last base that was begun. One that has failed may be named all the same: no other has its number.
     pub(super) last_base: AtomicU64,
+    /// The last base that is durably named.
+    named_base: Mutex<NamedBase>,
     /// What is written is encrypted with, and what there is can be read with.
     keys: Mutex<Arc<LogKeys>>,
 }
@@ -59,12 +62,15 @@ impl RunningLog {
         let listener = Box::new(Listener { instance: Arc::clone(instance), progress: Arc::clone(&progress) });
         progress.await_archive(is_awaited(&instance.config.snapshot().settings));
         let (directory, id) = (log.directory().to_owned(), log.manifest().id);
+        // What was before it is not known.
+        let number = log.manifest().base.map_or(0, |base| base.number);
+        let named_base = Mutex::new(NamedBase { number, broken_at: number });
         let writer = LogWriter::start(log, Box::new(source), options, listener, Arc::clone(&progress))?;
         instance.workers.rest.install_waker(progress.waker());
         let pressed = Arc::clone(&progress);
         rings.on_much(move || pressed.press());
         instance.persistence.log.begin(progress, rings, instance.keyspace.log().order());
-        Ok(Self { writer, directory, id, last_base: last_base.into(), keys: Mutex::new(keys) })
+        Ok(Self { writer, directory, id, last_base: last_base.into(), named_base, keys: Mutex::new(keys) })
     }
 
     pub(super) fn keys(&self) -> Arc<LogKeys> {
@@ -75,6 +81,16 @@ impl RunningLog {
     pub(super) fn set_keys(&self, keys: Arc<LogKeys>) {
         self.writer.set_keys(Arc::clone(&keys));
         *self.keys.lock().unwrap_or_else(PoisonError::into_inner) = keys;
+    }
+
+    pub(super) fn named_base(&self) -> NamedBase {
+        *self.named_base.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A base is durably named, which heals a broken log or follows what was there.
+    pub(super) fn set_named_base(&self, number: u64, heals: bool) {
+        let mut named = self.named_base.lock().unwrap_or_else(PoisonError::into_inner);
+        *named = NamedBase { number, broken_at: if heals { number } else { named.broken_at } };
     }
 
     pub(super) fn next_base(&self) -> u64 {

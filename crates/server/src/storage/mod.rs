@@ -15,10 +15,13 @@ use almandine_instance::Instance;
 use almandine_io::files;
 use almandine_keyspace::Storage;
 
+mod archived;
 mod devices;
 mod pages;
 mod streak;
 
+pub use archived::FetchedPages;
+pub(crate) use archived::ShippedPages;
 pub use pages::{PagesRead, read_pages};
 
 #[cfg(feature = "object-store")]

@@ -20,6 +20,7 @@ use crate::progress::Progress;
 use crate::record::heap::SharedValue;
 use crate::session::blocking::latch_coordinator::LatchCoordinator;
 use crate::tier::Tier;
+use almandine_base::step;
 use almandine_epoch::Epoch;
 use almandine_io::memory;
 use almandine_io::sync::Mutex;
@@ -128,8 +129,10 @@ impl Shared {
         // Holes make the log's span longer than its contents: four times the memory keeps forced evacuations rare.
         let log = reserve(memory_max.saturating_mul(4).max(1 << 26), |bytes| Log::new(bytes, threads))?;
         let buckets_begin = options.kept.map_or(options.keys_expected / KEYS_PER_BUCKET, |kept| kept.index_buckets);
-        if let Some(tier) = tier.as_ref().filter(|_| options.kept.is_some()) {
-            log.begin_at(tier.space.ends.0.div_ceil(PAGE_BYTES as u64).max(1));
+        if let Some((tier, kept)) = tier.as_ref().zip(options.kept) {
+            // The last pages may have gone back to the device: their numbers are not used again all the same.
+            let next_page = step!(GoOnPages, kept.next_page, else 0);
+            log.begin_at(tier.space.ends.0.div_ceil(PAGE_BYTES as u64).max(next_page).max(1));
         }
         // A bucket per 128 bytes of memory: more than the smallest records can ask for.
         let index = reserve((memory_max / 128).max(1 << 16), |buckets| Index::new(buckets_begin, buckets))?;

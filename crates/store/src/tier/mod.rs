@@ -26,6 +26,7 @@ pub(crate) mod mixed;
 mod model;
 pub(crate) mod page_copy;
 pub(crate) mod page_image;
+pub(crate) mod page_put;
 pub(crate) mod pages;
 pub(crate) mod pressure;
 pub(crate) mod read;

@@ -44,3 +44,17 @@ pub(super) fn archive_away(server: &Server, store: &s3::Server) {
     store.refuse(true);
     fill(server, 1_000, 100);
 }
+
+/// A base names pages, and the store takes its time with them.
+pub(super) fn archive_of_pages(server: &Server, store: &s3::Server) {
+    fill(server, 12_000, 2_000);
+    assert!(server.make_cold());
+    store.delay(Duration::from_millis(100));
+    server.client().line("BGREWRITEAOF");
+    let end = Instant::now() + Duration::from_secs(60);
+    while Figures::of(server).get("log_archive_shipped_pages") == 0 {
+        assert!(Instant::now() < end, "{}", server.log());
+        thread::sleep(Duration::from_millis(20));
+    }
+    store.delay(Duration::ZERO);
+}

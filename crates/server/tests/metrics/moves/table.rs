@@ -17,6 +17,22 @@ const OBJECTS: &[&str] = &[
     "s3://bucket/folder",
 ];
 
+/// More data than memory takes, with a log that is shipped.
+const ARCHIVED: &[&str] = &[
+    "--maxmemory",
+    "16mb",
+    "--enable-debug-command",
+    "yes",
+    "--storage-dir",
+    "{dir}/s",
+    "--appendonly",
+    "yes",
+    "--ring-dir",
+    "{dir}",
+    "--log-object-url",
+    "s3://bucket/folder",
+];
+
 #[rustfmt::skip]
 pub(super) const MOVES: &[Move] = &[
     when("time passes", Lines(&["PING"]), &[
@@ -187,4 +203,8 @@ pub(super) const MOVES: &[Move] = &[
         ..when("the archive of the log is away", Objects(objects::archive_away), &[
             "almandine_log_archive_behind_bytes", "almandine_log_archive_errors_total",
         ]) },
+    Move { flags: ARCHIVED, ..when("the archive of the log gets pages", Objects(objects::archive_of_pages), &[
+        "almandine_log_archive_shipped_bytes_total", "almandine_log_archive_shipped_pages_total",
+        "almandine_log_archive_left_pages",
+    ]) },
 ];

@@ -4,6 +4,8 @@
 #![cfg(feature = "object-store")]
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
 
+mod pages;
+
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -233,7 +235,7 @@ fn a_clean_end_ships_the_last_write() {
 fn what_does_not_go_together_is_refused() {
     let objects = s3::Server::start();
     for (flags, why) in [
-        (&["--storage-dir", "{dir}/s"][..], "does not go with storage-dir"),
+        (&["--storage-object-url", "s3://bucket/other"][..], "not with storage-device or storage-object-url"),
         (&["--commit-tier", "object-store"], "needs appendfsync always"),
     ] {
         let refused = refusal(&objects, flags);
