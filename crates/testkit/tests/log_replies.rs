@@ -14,6 +14,9 @@ const QUIET: Duration = Duration::from_millis(200);
 const FLAGS: &[&str] =
     &["--appendonly", "yes", "--enable-debug-command", "yes", "--workers", "1", "--notify-keyspace-events", "KEA"];
 const ALWAYS: &[&str] = &["--appendfsync", "always", "--ring-dir", "{dir}"];
+/// One with data on a device.
+const DEVICE: &[&str] = &["--storage-dir", "{dir}/s", "--maxmemory", "16mb"];
+const EVICT: &[&str] = &["DEBUG STORAGE EVICT"];
 /// One whose rings outlive it: replies do not wait.
 const EVERY_SECOND: &[&str] = &["--ring-dir", "{dir}", "--workers", "2", "--busy-reply-threshold", "1"];
 /// A server whose rings end with it.
@@ -27,10 +30,13 @@ fn heard(client: &mut Client, quiet: Duration) -> Vec<String> {
     client.receive_until_quiet(quiet).expect("the connection stays").iter().map(ToString::to_string).collect()
 }
 
-fn nothing_is_heard_too_early(server: &Server) {
+fn nothing_is_heard_too_early(server: &Server, prepare: &[&str]) {
     let [mut control, mut writer, mut transaction, mut reader, mut listener, mut tracker] =
         std::array::from_fn(|_| server.client());
     control.line("MSET durable 1 key 0");
+    for line in prepare {
+        assert_eq!(control.line(line), Value::ok(), "{line}");
+    }
     listener.line("PSUBSCRIBE *");
     tracker.line("HELLO 3");
     tracker.line("CLIENT TRACKING on");
@@ -68,12 +74,17 @@ fn nothing_is_heard_too_early(server: &Server) {
 
 #[test]
 fn nothing_is_heard_before_it_is_durable() {
-    nothing_is_heard_too_early(&Server::start(&Program::Almandine, &flags(ALWAYS)));
+    nothing_is_heard_too_early(&Server::start(&Program::Almandine, &flags(ALWAYS)), &[]);
+}
+
+#[test]
+fn nothing_is_heard_before_it_is_durable_while_data_lies_on_a_device() {
+    nothing_is_heard_too_early(&Server::start(&Program::Almandine, &[flags(ALWAYS), DEVICE.to_vec()].concat()), EVICT);
 }
 
 #[test]
 fn nothing_is_heard_before_the_file_has_it_where_rings_end_with_the_process() {
-    nothing_is_heard_too_early(&Server::start(&Program::Almandine, &flags(WITHOUT_RINGS)));
+    nothing_is_heard_too_early(&Server::start(&Program::Almandine, &flags(WITHOUT_RINGS)), &[]);
 }
 
 /// Clients that hear of what others do: of events and messages, and of a key that they have read.
@@ -157,6 +168,8 @@ fn what_is_heard_before_its_unit_ends_is_noticed() {
 #[test]
 fn what_is_heard_too_early_is_noticed() {
     for mutant in ["HoldReplies", "AskSeen", "DeferMessages"] {
-        must_notice(mutant, &flags(ALWAYS), 1, nothing_is_heard_too_early);
+        must_notice(mutant, &flags(ALWAYS), 1, |server| nothing_is_heard_too_early(server, &[]));
     }
+    let device = [flags(ALWAYS), DEVICE.to_vec()].concat();
+    must_notice("AskSeen", &device, 1, |server| nothing_is_heard_too_early(server, EVICT));
 }

@@ -111,6 +111,14 @@ fn data_ten_times_the_memory_is_there_where_the_machine_is_gone() {
             known.send(&mut client, first, version + 1);
             thread::sleep(Duration::from_secs(2));
             assert!(quiet(&mut client), "what the archive does not have is not acknowledged");
+            // A look at what it has waits for nothing, but for a key that shares a mark with one of those.
+            let answered = (0..5).filter(|at| {
+                let (key, mut reader) = ((first + 20_000 + at) % KEYS, server.client());
+                reader.send(&[["GET".to_owned(), format!("key:{key}")]]).unwrap();
+                !quiet(&mut reader)
+            });
+            assert!(answered.count() >= 4, "reads wait for what they do not depend on");
+            assert!(!info(&mut server.client(), "log_archive_state").is_empty(), "INFO is answered");
             objects.refuse(false);
             version += 1;
             (0..TOGETHER).for_each(|_| assert_eq!(client.receive().unwrap(), ok()));

@@ -130,7 +130,6 @@ impl WorkerService {
         let Self { worker, batch, .. } = self;
         let received = Received { batch, input };
         let executed = if worker.runner.accessor.cold().is_possible() || worker.is_stalled() {
-            worker.runner.seen.forget();
             worker.execute_cold_batch(connection, received, out)
         } else {
             let executed = worker.execute_batch(connection, received, out, 0);
