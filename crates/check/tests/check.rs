@@ -5,6 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use almandine_oplog::Fault;
 use almandine_oplog::append::{Appender, LogOptions};
 use almandine_oplog::directory::{Directory, segment_path};
 use almandine_oplog::read::read;
@@ -72,7 +73,16 @@ impl Drop for Folder {
 }
 
 fn begin(path: &Path) -> Appender {
-    let directory = Directory::take(path).unwrap();
+    let mut taken = Directory::take(path);
+    // As in [`Folder::run`].
+    for _ in 0..20 {
+        if !matches!(taken, Err(Fault::Locked(_))) {
+            break;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(10));
+        taken = Directory::take(path);
+    }
+    let directory = taken.unwrap();
     let manifest = directory.manifest().unwrap();
     let end = read(path, &manifest, 0, &mut |_| Ok(())).unwrap();
     Appender::begin(
