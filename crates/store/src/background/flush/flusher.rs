@@ -4,7 +4,6 @@ use crate::background::flush::{self, FlushPhase};
 use crate::background::idle::Idle;
 use crate::shared::Shared;
 use almandine_epoch::Run;
-use almandine_io::thread;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -34,13 +33,13 @@ impl Flusher {
             if self.step() {
                 idle.end();
             } else if let Some(tier) = &self.store.tier {
-                if tier.failing.load(Ordering::Relaxed) {
-                    // Memory that is short is no reason to ask such a device more often.
-                    thread::sleep(AFTER_FAILURE);
-                    continue;
-                }
+                let failing = tier.failing.load(Ordering::Relaxed);
                 let settling = self.flush.phase() != FlushPhase::Rest;
-                tier.wakers.flusher.wait(if settling { SETTLING } else { idle.sleep(&self.store) });
+                tier.wakers.flusher.wait(match (failing, settling) {
+                    (true, _) => AFTER_FAILURE,
+                    (false, true) => SETTLING,
+                    (false, false) => idle.sleep(&self.store),
+                });
             }
         }
     }
