@@ -310,7 +310,7 @@ fn what_ends_a_backup_gives_the_space_back() {
 #[test]
 fn a_storage_that_is_full_ends_the_backup_and_not_the_writes() {
     let (home, rings) = (Folder::new("filled"), Folder::new("filled-rings"));
-    let limit = ["--storage-dir-size".to_owned(), "48mb".to_owned()];
+    let limit = ["--storage-dir-size".to_owned(), "40mb".to_owned()];
     let server = start(&[&flags(&home, &rings.0, "everysec")[..], &limit].concat());
     let mut client = server.client();
     let began = Instant::now();
