@@ -74,7 +74,7 @@ impl Drop for Folder {
 
 fn begin(path: &Path) -> Appender {
     let mut taken = Directory::take(path);
-    // As in [`Folder::run`].
+    // A process that has just begun may hold the lock, see [`Folder::run`].
     for _ in 0..20 {
         if !matches!(taken, Err(Fault::Locked(_))) {
             break;

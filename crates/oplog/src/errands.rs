@@ -22,7 +22,27 @@ struct Shared {
     state: Mutex<State>,
     changed: Condvar,
     /// Called when a job is done.
-    tell: Arc<dyn Fn() + Send + Sync>,
+    tell: Tell,
+}
+
+/// What is called when something has changed.
+#[derive(Clone)]
+pub(crate) struct Tell(Arc<dyn Fn() + Send + Sync>);
+
+impl Tell {
+    pub(crate) fn new(call: impl Fn() + Send + Sync + 'static) -> Self {
+        Self(Arc::new(call))
+    }
+
+    pub(crate) fn call(&self) {
+        (self.0)();
+    }
+}
+
+impl std::fmt::Debug for Tell {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Tell")
+    }
 }
 
 #[derive(Default)]
@@ -48,7 +68,7 @@ impl<T> Pending<T> {
 }
 
 impl Errands {
-    pub(crate) fn start(directory: &Path, tell: Arc<dyn Fn() + Send + Sync>) -> Result<Self, Fault> {
+    pub(crate) fn start(directory: &Path, tell: Tell) -> Result<Self, Fault> {
         let shared = Arc::new(Shared { state: Mutex::default(), changed: Condvar::new(), tell });
         let own = Arc::clone(&shared);
         let thread =
@@ -59,10 +79,10 @@ impl Errands {
     /// Has a job done behind those before.
     pub(crate) fn give<T: Send + 'static>(&self, job: impl FnOnce() -> T + Send + 'static) -> Pending<T> {
         let (sender, receiver) = channel();
-        let tell = Arc::clone(&self.shared.tell);
+        let tell = self.shared.tell.clone();
         self.shared.push(Box::new(move || {
             sender.send(job());
-            tell();
+            tell.call();
         }));
         Pending(receiver)
     }
@@ -121,7 +141,7 @@ mod tests {
     fn jobs_are_done_in_their_order_and_before_the_thread_ends() {
         let told = Arc::new(AtomicU32::new(0));
         let tells = Arc::clone(&told);
-        let errands = Errands::start(Path::new("."), Arc::new(move || _ = tells.fetch_add(1, Ordering::Relaxed))).unwrap();
+        let errands = Errands::start(Path::new("."), Tell::new(move || _ = tells.fetch_add(1, Ordering::Relaxed))).unwrap();
         let done = Arc::new(AtomicU32::new(0));
         let job = |digit| {
             let done = Arc::clone(&done);

@@ -11,6 +11,7 @@ use almandine_io::sync::{Condvar, Mutex, MutexGuard};
 use almandine_io::{files, thread};
 
 use crate::directory::{SPARE, UNFINISHED};
+use crate::errands::Tell;
 use crate::fault::Fault;
 use crate::segment::fill;
 
@@ -28,22 +29,17 @@ pub(crate) struct Spares {
     thread: Option<thread::JoinHandle<()>>,
 }
 
+#[derive(Debug)]
 struct Shared {
     directory: PathBuf,
     state: Mutex<State>,
     changed: Condvar,
     /// Called when one is ready, or cannot be made.
-    tell: Arc<dyn Fn() + Send + Sync>,
+    tell: Tell,
 }
 
 /// Takes files that the log gives up.
 pub(crate) struct Recycler(Arc<Shared>);
-
-impl std::fmt::Debug for Shared {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Shared")
-    }
-}
 
 #[derive(Debug, Default)]
 struct State {
@@ -63,11 +59,7 @@ struct State {
 
 impl Spares {
     /// Starts with what an earlier run has left, and makes none before it is waited for or [wanted](Self::want).
-    pub(crate) fn start(
-        directory: &Path,
-        (bytes, writes_zeroes): (u64, bool),
-        tell: Arc<dyn Fn() + Send + Sync>,
-    ) -> Result<Self, Fault> {
+    pub(crate) fn start(directory: &Path, (bytes, writes_zeroes): (u64, bool), tell: Tell) -> Result<Self, Fault> {
         let mut state = State { bytes, writes_zeroes, ..State::default() };
         for name in files::names(directory).map_err(|error| Fault::io("list", directory, error))? {
             let Some(number) = name.strip_prefix(SPARE).and_then(|number| number.parse::<u64>().ok()) else { continue };
@@ -227,7 +219,7 @@ impl Shared {
             let failed = state.failure.is_some();
             self.changed.notify_all();
             drop(state);
-            (self.tell)();
+            self.tell.call();
             if failed {
                 let state = self.state();
                 drop(self.changed.wait_timeout_while(state, PAUSE, |state| !state.stops));

@@ -12,7 +12,7 @@ use super::group::GroupWriter;
 use super::{Appender, Place, part_bytes_max};
 use crate::directory::{Directory, segment_path};
 use crate::encryption::{FileCipher, FileKind, LogKeys};
-use crate::errands::Errands;
+use crate::errands::{Errands, Tell};
 use crate::fault::Fault;
 use crate::group::LogSlice;
 use crate::manifest::{Manifest, SegmentEntry};
@@ -66,8 +66,8 @@ impl Appender {
         tell: Box<dyn Fn() + Send + Sync>,
     ) -> Result<Self, Fault> {
         directory.tidy(&manifest)?;
-        let tell: Arc<dyn Fn() + Send + Sync> = tell.into();
-        let spares = Spares::start(directory.path(), (options.segment_bytes, options.writes_zeroes), Arc::clone(&tell))?;
+        let tell = Tell::new(tell);
+        let spares = Spares::start(directory.path(), (options.segment_bytes, options.writes_zeroes), tell.clone())?;
         let errands = Errands::start(directory.path(), tell)?;
         let mut fresh = manifest.clone();
         fresh.run += 1;
@@ -127,8 +127,8 @@ impl Appender {
         tell: Box<dyn Fn() + Send + Sync>,
     ) -> Result<Self, Fault> {
         debug_assert!(manifest.base.is_none() && manifest.segments.is_empty(), "nothing is taken over");
-        let tell: Arc<dyn Fn() + Send + Sync> = tell.into();
-        let spares = Spares::start(directory.path(), (options.segment_bytes, options.writes_zeroes), Arc::clone(&tell))?;
+        let tell = Tell::new(tell);
+        let spares = Spares::start(directory.path(), (options.segment_bytes, options.writes_zeroes), tell.clone())?;
         let errands = Errands::start(directory.path(), tell)?;
         let place = Place::default();
         if options.keys.current().is_some() {

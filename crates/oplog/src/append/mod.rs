@@ -228,6 +228,10 @@ impl Appender {
         self.adopt_keys();
         // Whatever comes of it: what it would make durable is no part of the log.
         self.beside.syncing = None;
+        // The directory knows when its names could not be synced.
+        if let Some(names) = self.beside.names.take() {
+            let _ = names.wait();
+        }
         if let Err(fault) = self.next_segment(place) {
             // The former segment may be gone on with.
             self.next_keys = Some(std::mem::replace(&mut self.keys, former));

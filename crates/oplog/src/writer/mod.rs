@@ -5,6 +5,9 @@
 //! the one asks for a sync each second. Where rings do not outlive the process, groups are written at once in these modes, too,
 //! and replies leave when they are.
 //!
+//! But with `always`, syncs are beside this thread: it goes on writing, and what a sync covers is durable when it is over. So are
+//! the names of bases and the removal of files in every mode.
+//!
 //! Nothing waits for this thread but replies, and sessions that find no room in their ring. When a write or a sync fails, the log
 //! goes on in another file, as long as all that was given back in the rings is known to be durable; if it is not, or if that fails
 //! again and again, the log is broken: nothing is said to be durable, until a new base has what is missing ([`LogWriter::rotate`],
