@@ -115,10 +115,16 @@ fn an_end_that_was_never_acknowledged_is_cut_with_a_key_and_without() {
     }
 }
 
-/// All that a directory has, for comparison.
+/// All that a directory has at one time, for comparison: threads of the log give files other names meanwhile.
 fn contents(path: &Path) -> BTreeMap<std::ffi::OsString, Vec<u8>> {
-    let entries = fs::read_dir(path).unwrap().map(|entry| entry.unwrap());
-    entries.map(|entry| (entry.file_name(), fs::read(entry.path()).unwrap())).collect()
+    loop {
+        let entries = fs::read_dir(path).unwrap().map(|entry| entry.unwrap());
+        let read: std::io::Result<_> = entries.map(|entry| Ok((entry.file_name(), fs::read(entry.path())?))).collect();
+        match read {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+            read => return read.unwrap(),
+        }
+    }
 }
 
 #[test]
