@@ -1,8 +1,10 @@
-//! `cargo xtask clients --own-suites [NAME …]`: the test suites that libraries bring in their packages, as their authors run them.
+//! `cargo xtask clients --own-suites [NAME …]`: test suites that libraries bring in their packages, as their authors run them.
 //!
-//! A suite is a row below: its package, which comes from its registry by its language's own tool into `target/clients/suites`, and
-//! the words of its runner. Many look for a server on a port of their own, so that must be free; others start `redis-server`, and
-//! find ours by that name. What fails without being ours to mend is listed with the reason.
+//! A suite is a row of [`table`]: its package, which comes from its registry by its language's own tool into
+//! `target/clients/suites`, and the words of its runner. Many look for a server on a port of their own, so that must be free;
+//! others start `redis-server`, and find ours by that name. What fails without being ours to mend is listed with the reason.
+
+mod table;
 
 use std::fs;
 use std::net::{Ipv4Addr, TcpStream};
@@ -14,220 +16,8 @@ use super::environment::{Unready, build, contents_are, fetch, needs, note_conten
 use super::{Options, Told};
 use crate::root::target;
 use crate::server::Server;
-
-/// A library's own tests.
-pub(super) struct Suite {
-    pub(super) name: &'static str,
-    source: Source,
-    /// Where they look for a server; 0 where they start one themselves.
-    port: u16,
-    environment: &'static [(&'static str, &'static str)],
-    /// Tests that fail, by parts of their names, and why.
-    fails: &'static [(&'static str, &'static str)],
-}
-
-/// A package, and how its tests are run.
-enum Source {
-    /// A module of Go with its version, and words of `go test`.
-    Go(&'static str, &'static [&'static str]),
-    /// A source package of PyPI, what its tests need beside it, and words of pytest.
-    Python(&'static str, &'static [&'static str], &'static [&'static str]),
-}
-use Source::{Go, Python};
-
-const NO_ENVIRONMENT: &[(&str, &str)] = &[];
-
-pub(super) const SUITES: &[Suite] = &[
-    Suite {
-        name: "redsync",
-        source: Go("github.com/go-redsync/redsync/v4@v4.18.1", &["."]),
-        port: 0,
-        environment: NO_ENVIRONMENT,
-        fails: &[],
-    },
-    Suite {
-        name: "redislock",
-        source: Go("github.com/bsm/redislock@v0.9.4", &["./..."]),
-        port: 6379,
-        environment: NO_ENVIRONMENT,
-        fails: &[],
-    },
-    Suite {
-        name: "redis_rate",
-        source: Go("github.com/go-redis/redis_rate/v10@v10.0.1", &["./..."]),
-        port: 6379,
-        environment: NO_ENVIRONMENT,
-        fails: &[
-            ("TestAllow", "it expects one token more than the script gives; so it does on redis-server"),
-            ("ExampleNewLimiter", "as above"),
-        ],
-    },
-    Suite {
-        name: "asynq",
-        source: Go("github.com/hibiken/asynq@v0.26.0", &["./..."]),
-        port: 6379,
-        environment: NO_ENVIRONMENT,
-        fails: &[],
-    },
-    Suite {
-        name: "rueidis",
-        source: Go("github.com/redis/rueidis@v1.0.79", &["-run", "TestSingleClientIntegration", "."]),
-        port: 6379,
-        environment: NO_ENVIRONMENT,
-        fails: &[],
-    },
-    Suite {
-        name: "rueidislock",
-        source: Go("github.com/redis/rueidis@v1.0.79", &["./rueidislock"]),
-        port: 6379,
-        environment: NO_ENVIRONMENT,
-        fails: &[],
-    },
-    Suite {
-        name: "centrifuge",
-        // Of each test the part with one server.
-        source: Go(
-            "github.com/centrifugal/centrifuge@v0.40.1",
-            &[
-                "-tags",
-                "integration",
-                "-run",
-                "Redis/^(rd_single)?",
-                "-skip",
-                "Cluster|Sentinel|SlotMigration|Replica|NewRedisShard|Redis.*/.*(df|vk|cluster)|/(df|vk)_",
-                ".",
-            ],
-        ),
-        port: 6379,
-        environment: NO_ENVIRONMENT,
-        fails: &[
-            ("StartingWithBrace", "it wants a cluster"),
-            ("PubSubProbeShardedIdle", "it wants a cluster"),
-            ("PubSubDisabledProbeStarves", "it wants a replica"),
-        ],
-    },
-    Suite {
-        name: "python-redis-lock",
-        source: Python("python-redis-lock==4.0.1", &["redis", "process-tests"], &["tests/test_redis_lock.py"]),
-        port: 0,
-        environment: NO_ENVIRONMENT,
-        fails: &[("[gevent]", "gevent is not installed"), ("[eventlet]", "eventlet is not installed")],
-    },
-    Suite {
-        name: "limits",
-        source: Python(
-            "limits==5.8.0",
-            &[
-                "redis",
-                "coredis",
-                "valkey",
-                "pymemcache",
-                "pymongo",
-                "memcachio",
-                "pytest-asyncio",
-                "pytest-cov",
-                "pytest-lazy-fixtures",
-                "pytest-benchmark",
-                "pytest-mock",
-                "flaky",
-                "hiro",
-                "typing_extensions",
-            ],
-            &[
-                "-p",
-                "stands_in",
-                "-o",
-                "addopts=",
-                "-o",
-                "filterwarnings=",
-                "-m",
-                "redis and not benchmark and not redis_cluster and not redis_sentinel",
-            ],
-        ),
-        port: 7379,
-        environment: &[("ASYNC_REDIS_IMPLEMENTATION", "redispy")],
-        fails: &[
-            ("aio/test_storage.py::TestConcreteStorages", "its storages use coredis, whose newest version is not used so"),
-            ("moving_window_huge_cost", "a million entries in 2 s, which a debug build does not reach; --release does"),
-        ],
-    },
-    Suite {
-        name: "rq",
-        source: Python("rq==3.0.0", &["redis", "click", "croniter", "psutil"], &["tests"]),
-        port: 6379,
-        environment: NO_ENVIRONMENT,
-        fails: &[("TestWorkerPool::", "it gives a worker 0.75 s to end, which a busy machine misses")],
-    },
-    Suite {
-        name: "arq",
-        source: Python(
-            "arq==0.28.0",
-            &[
-                "pytest-asyncio==0.25.3",
-                "pytest-mock",
-                "pytest-timeout",
-                "msgpack",
-                "dirty-equals",
-                "tzdata",
-                "pydantic",
-                "watchfiles",
-            ],
-            &["-o", "filterwarnings=", "tests"],
-        ),
-        port: 6379,
-        environment: NO_ENVIRONMENT,
-        fails: &[("test_ms_to_datetime_tz", "it is about time zones, without a server")],
-    },
-    Suite {
-        name: "channels_redis",
-        source: Python(
-            "channels_redis==4.3.0",
-            &["channels", "redis", "msgpack", "async-timeout", "cryptography", "pytest-asyncio", "pytest-timeout"],
-            &["tests/test_core.py", "tests/test_pubsub.py", "tests/test_serializers.py", "tests/test_utils.py"],
-        ),
-        port: 6379,
-        environment: NO_ENVIRONMENT,
-        fails: &[],
-    },
-    Suite {
-        name: "kombu",
-        source: Python(
-            "kombu==5.7.0",
-            &["redis", "msgpack", "pyyaml", "hypothesis<7", "pytest-freezer", "Pyro4"],
-            &["t/integration/test_redis.py", "t/integration/test_redis_brpop_qos.py"],
-        ),
-        port: 6379,
-        environment: NO_ENVIRONMENT,
-        fails: &[],
-    },
-    Suite {
-        name: "celery",
-        source: Python(
-            "celery==5.5.3",
-            &[
-                "redis>=5.2.1,<=5.2.1",
-                "pydantic",
-                "msgpack",
-                "pyyaml",
-                "cryptography",
-                "pytest-celery>=1.2,<2",
-                "pytest-subtests",
-                "pytest-timeout",
-                "pytest-click",
-                "pytest-rerunfailures",
-                "pytest-order",
-            ],
-            &["--timeout=120", "t/integration/test_tasks.py", "t/integration/test_canvas.py"],
-        ),
-        port: 6379,
-        environment: &[("TEST_BROKER", "redis://localhost/0"), ("TEST_BACKEND", "redis://localhost/1")],
-        fails: &[
-            ("test_trace_log_arguments", "it finds no log records of the worker; so it does on redis-server"),
-            ("test_chord::test_chord_on_error", "it fails on redis-server, too"),
-            ("test_disabling_flag_allow_error_cb_on_chord_header", "as above"),
-        ],
-    },
-];
+use table::Source::{Cargo, Go, Python};
+pub(super) use table::{SUITES, Suite};
 
 /// Seconds that a suite may take.
 const LIMIT_S: &str = "1200";
@@ -235,8 +25,10 @@ const LIMIT_S: &str = "1200";
 /// Stands in for what starts containers: the server is there.
 const STAND_INS: &[(&str, &str)] = &[
     ("testcontainers/__init__.py", ""),
-    ("testcontainers/redis.py", include_str!("own/testcontainers_redis.py")),
-    ("stands_in.py", include_str!("own/stands_in.py")),
+    ("testcontainers/redis.py", include_str!("../own/testcontainers_redis.py")),
+    ("stands_in.py", include_str!("../own/stands_in.py")),
+    ("testcontainers/Cargo.toml", "[package]\nname = \"testcontainers\"\nversion = \"0.28.0\"\nedition = \"2024\"\n[workspace]\n"),
+    ("testcontainers/src/lib.rs", include_str!("../own/testcontainers.rs")),
 ];
 
 /// Runs a suite against a server of its own.
@@ -329,18 +121,62 @@ fn prepare(suite: &Suite, place: &Path) -> Result<Command, Unready> {
                 build(Command::new("sh").args(["-c", "tar -xzf ../archive/*.tar.gz --strip-components=1"]).current_dir(&source))?;
                 note_contents(place, &wanted);
             }
-            let beside = place.join("beside");
-            for (name, text) in STAND_INS {
-                let path = beside.join(name);
-                fs::create_dir_all(path.parent().unwrap_or(&beside)).map_err(broken(&path))?;
-                fs::write(&path, text).map_err(broken(&path))?;
-            }
+            let beside = stand_ins(place)?;
             let mut pytest = Command::new(python);
             pytest.args(["-m", "pytest", "-q", "-rfE", "-p", "no:cacheprovider"]).args(words);
             pytest.current_dir(&source).env("PYTHONPATH", beside).env("PYTHONDONTWRITEBYTECODE", "1");
             Ok(pytest)
         }
+        Cargo([name, version], lacks, words) => {
+            stand_ins(place)?;
+            let wanted = format!("{name} {version} {lacks}");
+            if !contents_are(place, &wanted) {
+                copy(&fetch_crate(name, version, &place.join("fetch"))?, &source)?;
+                let manifest = source.join("Cargo.toml");
+                let text = fs::read_to_string(&manifest).map_err(broken(&manifest))?;
+                // It is no part of the workspace that it lies in.
+                fs::write(&manifest, format!("{text}{lacks}\n[workspace]\n")).map_err(broken(&manifest))?;
+                fetch(Command::new("cargo").args(["fetch", "--quiet"]).current_dir(&source))?;
+                note_contents(place, &wanted);
+            }
+            let target = place.join("target");
+            // What does not compile is told as that, and takes none of the time of the tests.
+            let cargo = |more: &[&str]| {
+                let mut cargo = Command::new("cargo");
+                cargo.args(["test", "--no-fail-fast"]).args(words).args(more).env_remove("RUSTFLAGS").current_dir(&source);
+                cargo.env("CARGO_TARGET_DIR", &target);
+                cargo
+            };
+            build(&mut cargo(&["--no-run", "--quiet"]))?;
+            Ok(cargo(&[]))
+        }
     }
+}
+
+/// Fetches a crate as a package that depends on it does. Where its source is.
+fn fetch_crate(name: &str, version: &str, place: &Path) -> Result<PathBuf, Unready> {
+    fs::create_dir_all(place.join("src")).map_err(broken(place))?;
+    let manifest = place.join("Cargo.toml");
+    let text = format!("[package]\nname = \"fetch\"\nedition = \"2024\"\n[dependencies]\n{name} = \"={version}\"\n[workspace]\n");
+    fs::write(&manifest, text).map_err(broken(&manifest))?;
+    fs::write(place.join("src/lib.rs"), "").map_err(broken(place))?;
+    let found = fetch(Command::new("cargo").args(["metadata", "--format-version=1", "--manifest-path"]).arg(&manifest))?;
+    let metadata: serde_json::Value = serde_json::from_str(&found).map_err(|e| Unready::Broken(format!("cargo metadata: {e}")))?;
+    let packages = metadata["packages"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let manifest = packages.iter().find(|package| package["name"] == name).and_then(|package| package["manifest_path"].as_str());
+    let source = manifest.and_then(|manifest| Path::new(manifest).parent());
+    source.map(Path::to_path_buf).ok_or_else(|| Unready::NotFetched(format!("{name} is not among what cargo has fetched")))
+}
+
+/// Writes what stands in for what is not there, and says where.
+fn stand_ins(place: &Path) -> Result<PathBuf, Unready> {
+    let beside = place.join("beside");
+    for (name, text) in STAND_INS {
+        let path = beside.join(name);
+        fs::create_dir_all(path.parent().unwrap_or(&beside)).map_err(broken(&path))?;
+        fs::write(&path, text).map_err(broken(&path))?;
+    }
+    Ok(beside)
 }
 
 /// A copy that may be written to.
@@ -359,6 +195,11 @@ fn judge(suite: &Suite, text: &str, success: bool) -> Told {
             let passed = counts.and_then(|line| line.split(" passed").next()?.rsplit([' ', '=']).next()?.parse().ok());
             let failing = names(text, "FAILED ").into_iter().chain(names(text, "ERROR ")).collect();
             (passed.unwrap_or(0), failing)
+        }
+        Cargo(..) => {
+            let ended =
+                |how: &str| text.lines().filter_map(|line| line.strip_prefix("test ")?.strip_suffix(how)).collect::<Vec<_>>();
+            (ended(" ... ok").len(), ended(" ... FAILED").into_iter().map(str::to_owned).collect())
         }
     };
     let mut told = Told { passed, ..Told::default() };
@@ -391,6 +232,7 @@ fn names(text: &str, begin: &str) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
+    use super::table::{NO_ENVIRONMENT, Source};
     use super::*;
 
     fn suite(source: Source) -> Suite {
@@ -416,5 +258,12 @@ mod tests {
         let text = "ERROR    worker:trace.py:267 a line of a log\nFAILED t/test_a.py::Listed\n=== 1 failed, 7 passed in 3.10s ===";
         assert_eq!(counts(python(), text, false), (7, 0));
         assert_eq!(counts(python(), "collected nothing", true), (0, 1));
+        let cargo = || Cargo([""; 2], "", &[]);
+        assert_eq!(
+            counts(cargo(), "test a::b ... ok\ntest c ... ignored\ntest Listed ... FAILED\ntest result: FAILED.", false),
+            (1, 0)
+        );
+        assert_eq!(counts(cargo(), "test a ... ok\ntest b ... FAILED\n", false), (1, 1));
+        assert_eq!(counts(cargo(), "error: it does not compile", false), (0, 1));
     }
 }
