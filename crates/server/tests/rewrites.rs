@@ -292,3 +292,47 @@ fn what_was_in_memory_is_read_ahead_behind_a_start() {
     let reads = number(&mut client, "storage_reads") - reads;
     assert!(reads < cached / 5, "{reads} reads for {} keys", KEYS / WARM);
 }
+
+/// Space on the device that is dead comes back while no client writes, with one base: neither the log's growth nor a quarter of what
+/// `storage-dir` may hold asks for that one.
+#[test]
+fn an_idle_server_gives_space_back() {
+    const KEYS: usize = 24_000;
+    const LENGTH: usize = 4_000;
+    const BEGUN: &str = "of the storage are kept for the one before";
+    let flags = ["--storage-dir", "{dir}/s", "--maxmemory", "64mb", "--storage-dir-size", "4gb", "--storage-garbage-max", "10"];
+    let server = start(&[&flags[..], &["--auto-aof-rewrite-percentage", "0"]].concat());
+    let mut client = server.client();
+    let write = |client: &mut Client, keys: std::ops::Range<usize>| {
+        let set = |key| vec!["SET".to_owned(), format!("key:{}", key % KEYS), format!("{key:LENGTH$}")];
+        let commands: Vec<_> = keys.map(set).collect();
+        assert!(client.pipeline(&commands).unwrap().iter().all(|reply| *reply == Value::ok()));
+    };
+    (0..KEYS).step_by(200).for_each(|first| write(&mut client, first..first + 200));
+    assert_eq!(client.line("BGREWRITEAOF"), simple(STARTED));
+    await_field(&mut client, "aof_rewrites", "1");
+    // As much as is worth a base, and less than one has, so that none is begun beside a client.
+    let mut next = KEYS;
+    while number(&mut client, "storage_retained_bytes") < 24 << 20 {
+        write(&mut client, next..next + 200);
+        next += 200;
+    }
+    assert!(number(&mut client, "aof_base_size") > 40 << 20, "{}", number(&mut client, "aof_base_size"));
+    assert!(!server.log().contains(BEGUN), "{}", server.log());
+    // It would be awake for questions.
+    let began = Instant::now();
+    while !server.log().contains(BEGUN) {
+        assert!(began.elapsed() < PATIENCE, "{}", server.log());
+        thread::sleep(Duration::from_millis(50));
+    }
+    await_field(&mut client, "aof_rewrites", "2");
+    let (device, live) = (number(&mut client, "storage_device_bytes"), number(&mut client, "storage_live_bytes"));
+    let retained = number(&mut client, "storage_retained_bytes");
+    assert!(retained <= 16 << 20 && device <= live * 10 / 9 + retained + (8 << 20), "{device} bytes, {live} live, {retained} kept");
+    // It looks again for each of these.
+    for round in 0..20 {
+        assert_eq!(client.line(&format!("CONFIG SET auto-aof-rewrite-min-size {}mb", 64 + round)), Value::ok());
+        thread::sleep(Duration::from_millis(20));
+    }
+    assert_eq!((number(&mut client, "aof_rewrites"), server.log().matches(BEGUN).count()), (2, 1), "{}", server.log());
+}

@@ -60,8 +60,10 @@ pub struct RewriteFigures {
     pub count: u64,
     /// How many have failed since the last one that was written.
     pub failures: u32,
-    /// When one has ended last, in nanoseconds of the clock without jumps.
+    /// When one has ended last, in nanoseconds of the clock without jumps,
     pub ended_ns: u64,
+    /// and what it took.
+    pub took_ns: u64,
     /// Whether it is to be the first one of a log, which does not count before.
     pub initial: bool,
 }
@@ -82,6 +84,7 @@ struct State {
     figures: RewriteFigures,
     wanted: Option<RewriteBegun>,
     began_ms: i64,
+    began_ns: u64,
     running: bool,
     cancelled: bool,
     meter: Option<Arc<dyn SaveMeter>>,
@@ -157,7 +160,8 @@ impl Rewrites {
             return None;
         }
         let is_asked = state.wanted.is_some() && !state.figures.initial;
-        (state.wanted, state.running, state.began_ms) = (None, true, clock::unix_ms());
+        (state.wanted, state.running) = (None, true);
+        (state.began_ms, state.began_ns) = (clock::unix_ms(), clock::monotonic_ns());
         Some(if is_asked { RewriteCause::Asked } else { RewriteCause::Due })
     }
 
@@ -190,13 +194,14 @@ impl Rewrites {
 
     /// The one that was being written has ended.
     pub fn end(&self, outcome: RewriteOutcome) {
-        let now_ms = clock::unix_ms();
+        let (now_ms, now_ns) = (clock::unix_ms(), clock::monotonic_ns());
         let mut state = self.state();
         let took_s = u64::try_from((now_ms - state.began_ms) / 1000).unwrap_or(0);
+        let took_ns = now_ns.saturating_sub(state.began_ns);
         (state.running, state.cancelled, state.meter) = (false, false, None);
         let figures = &mut state.figures;
         figures.last_took_s = Some(took_s);
-        figures.ended_ns = clock::monotonic_ns();
+        (figures.ended_ns, figures.took_ns) = (now_ns, took_ns);
         match outcome {
             RewriteOutcome::Done => {
                 (figures.failed, figures.failures, figures.initial) = (false, 0, false);
