@@ -234,6 +234,8 @@ table! {
     CheckSegment,
     /// Encryption: a salt for each file.
     FreshSalt,
+    /// Log: what a sync makes durable ends with a block of the file.
+    EndBlock,
     /// Log: what a sync beside the writer makes durable is durable when it is done.
     AwaitSync,
     /// Log: not trying a sync again that has failed.

@@ -4,8 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use almandine_oplog::append::{Appender, LogOptions, Place};
-use almandine_oplog::group::PartHead;
-use almandine_oplog::read::LogEnd;
+use almandine_oplog::read::{LogEnd, LogGroup};
 use almandine_oplog::{Fault, LogKeys};
 
 use crate::log::Log;
@@ -27,11 +26,11 @@ impl Limit {
         lsn.map(Self::Lsn).or(seconds.map(|seconds| Self::Time(seconds * 1000.0))).unwrap_or(Self::Whole)
     }
 
-    fn has(self, head: &PartHead) -> bool {
+    fn has(self, group: &LogGroup<'_>) -> bool {
         match self {
             Self::Whole => true,
-            Self::Lsn(lsn) => head.end_lsn() <= lsn,
-            Self::Time(unix_ms) => head.unix_ms as f64 <= unix_ms,
+            Self::Lsn(lsn) => group.end_lsn <= lsn,
+            Self::Time(unix_ms) => group.head.unix_ms as f64 <= unix_ms,
         }
     }
 }
@@ -47,9 +46,9 @@ pub(crate) fn cut(
     // A clock may have been set back: what is behind the first group that goes, goes.
     let mut is_kept = true;
     let extent = log.read(|group| {
-        is_kept &= limit.has(&group.head);
+        is_kept &= limit.has(group);
         if is_kept {
-            kept = (Place { lsn: group.head.end_lsn(), sum: group.head.sum }, kept.1.max(group.head.epoch));
+            kept = (Place { lsn: group.end_lsn, sum: group.head.sum }, kept.1.max(group.head.epoch));
         }
     });
     let (place, epoch) = kept;

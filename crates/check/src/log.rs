@@ -76,8 +76,8 @@ impl Log {
         let mut progress = Progress::new(self.bytes_behind(from));
         let result = read_with((&self.path, self.access()), &self.manifest, from, &mut |group| {
             each(group);
-            progress.reached(group.head.end_lsn() - from);
-            end = Place { lsn: group.head.end_lsn(), sum: group.head.sum };
+            progress.reached(group.end_lsn - from);
+            end = Place { lsn: group.end_lsn, sum: group.head.sum };
             epoch = epoch.max(group.head.epoch);
             Ok(())
         });

@@ -2,7 +2,8 @@
 //! write within it. Where each group is synced, the zeroes were written: then a write changes no metadata.
 //!
 //! Groups pass by the page cache, unless replies wait until the system has them and not for the disk: the cache takes them at once,
-//! also while the disk is busy.
+//! also while the disk is busy. Such groups are small; so their parts are padded to lines, but what a sync makes durable ends with
+//! a block: a power failure may tear the block that is written then (INV-OPLOG-3).
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -14,7 +15,7 @@ use almandine_io::storage::Buffer;
 use crate::directory::segment_path;
 use crate::encryption::FileCipher;
 use crate::fault::Fault;
-use crate::group::{BLOCK_BYTES, ENCRYPTION_BYTES, HEAD_BYTES};
+use crate::group::{BLOCK_BYTES, ENCRYPTION_BYTES, HEAD_BYTES, LINE_BYTES};
 use crate::manifest::SegmentEntry;
 
 /// What is written at once to make one.
@@ -88,6 +89,18 @@ impl Segment {
         self.entry.lsn + self.synced
     }
 
+    /// Whether the next part would begin within a block that has the last one's end.
+    pub(crate) fn ends_in_block(&self) -> bool {
+        !self.written.is_multiple_of(BLOCK_BYTES as u64)
+    }
+
+    /// The length of the next part, whose bytes without its padding are these.
+    pub(crate) fn padded(&self, bytes: usize, is_packed: bool) -> usize {
+        let to = if is_packed { LINE_BYTES } else { BLOCK_BYTES };
+        let in_block = usize::try_from(self.written % BLOCK_BYTES as u64).unwrap_or(0);
+        (in_block + bytes).next_multiple_of(to) - in_block
+    }
+
     /// Bytes that are left.
     pub(crate) fn room(&self) -> u64 {
         self.entry.bytes - self.written
@@ -95,8 +108,13 @@ impl Segment {
 
     /// Writes a part behind the last one. After an error it must not be written again.
     pub(crate) fn write(&mut self, part: &[u8], durable: bool) -> Result<(), Fault> {
-        debug_assert!(part.len().is_multiple_of(BLOCK_BYTES), "parts are whole blocks");
+        let padded_to = if self.direct { BLOCK_BYTES } else { LINE_BYTES };
+        debug_assert!(part.len().is_multiple_of(padded_to), "parts are whole blocks past the page cache, else lines");
         debug_assert!(part.len() as u64 <= self.room(), "a part lies in one segment");
+        debug_assert!(
+            self.synced.is_multiple_of(BLOCK_BYTES as u64),
+            "INV-OPLOG-3: no block that has what is durable is written again"
+        );
         let written = match durable {
             true => self.file.write_durable_at(part, self.written),
             false => self.file.write_all_at(part, self.written),
@@ -124,6 +142,10 @@ impl Segment {
     /// Notes what came of a sync that was begun when this was written.
     pub(crate) fn note_sync(&mut self, synced: io::Result<()>, written: u64) -> Result<(), Fault> {
         synced.map_err(|error| Fault::io("sync", &self.path, error))?;
+        debug_assert!(
+            written == self.written || written.is_multiple_of(BLOCK_BYTES as u64),
+            "INV-OPLOG-3: what is durable ends with a block, where more is written behind it"
+        );
         self.synced = self.synced.max(written);
         Ok(())
     }

@@ -120,8 +120,11 @@ fn log(accessor: &mut Accessor, keys: u64, lanes: usize) {
         body.extend_from_slice(&[0; 4]);
         body.extend_from_slice(&(units.len() as u32).to_le_bytes());
         body.extend_from_slice(&units);
-        redo.group(&mut lanes, &LogGroup { lsn: from, head: PartHead::default(), body: &body, is_opaque: false, units: 1 })
-            .expect("a group");
+        redo.group(
+            &mut lanes,
+            &LogGroup { lsn: from, end_lsn: from, head: PartHead::default(), body: &body, is_opaque: false, units: 1 },
+        )
+        .expect("a group");
     }
     lanes.end().expect("room");
 }

@@ -109,8 +109,11 @@ fn files_and_redo_take_twice_the_steps_for_twice_the_keys() {
         let (body, mut accessor) = (group(keys), accessor());
         let (steps, ()) = counted(|| {
             let (mut redo, mut lanes) = (Redo::new((1..17).collect()), LogLanes::start(&mut accessor, 1));
-            redo.group(&mut lanes, &LogGroup { lsn: 0, head: PartHead::default(), body: &body, is_opaque: false, units: 1 })
-                .unwrap();
+            redo.group(
+                &mut lanes,
+                &LogGroup { lsn: 0, end_lsn: 0, head: PartHead::default(), body: &body, is_opaque: false, units: 1 },
+            )
+            .unwrap();
             lanes.end().unwrap();
         });
         assert_eq!(accessor.keyspace().dbsize(0) + accessor.keyspace().dbsize(1), keys);

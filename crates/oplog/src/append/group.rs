@@ -2,9 +2,11 @@
 
 use std::ops::Range;
 
-use super::{Appender, Place};
+use almandine_base::step;
+
+use super::{Appender, Place, WritePath};
 use crate::fault::Fault;
-use crate::group::{BLOCK_BYTES, HEAD_BYTES, LogSlice, PartEncryption, PartHead, SLICE_HEAD_BYTES};
+use crate::group::{HEAD_BYTES, LogSlice, PartEncryption, PartEnd, PartHead, SLICE_HEAD_BYTES};
 use crate::source::{RingId, UnitSink};
 use crate::sum::{added, chained};
 
@@ -60,6 +62,22 @@ impl Appender {
             return Ok(Appended::default());
         }
         group.finish(durable)
+    }
+
+    /// Whether parts are padded to lines.
+    fn packs(&self) -> bool {
+        self.write_path == WritePath::Cached && !self.segment.is_direct()
+    }
+
+    /// Before a sync: what that makes durable ends with a block, as an empty group does. One that has no room in its segment is the
+    /// last thing that could have had.
+    pub(super) fn end_block(&mut self) -> Result<(), Fault> {
+        let empty = self.segment.padded(self.segment.head_bytes(), false) as u64;
+        let is_within = self.durable != self.group_end && self.segment.ends_in_block() && empty <= self.segment.room();
+        if step!(EndBlock, is_within, else false) {
+            self.begin_group(self.epoch).finish(false)?;
+        }
+        Ok(())
     }
 
     /// Appends an empty group, which says that the one before it is durable.
@@ -176,9 +194,8 @@ impl GroupWriter<'_> {
 
     /// Writes the part that was filled.
     fn write(&mut self, ends_group: bool, durable: bool) -> Result<(), Fault> {
-        let bytes = self.filled.next_multiple_of(BLOCK_BYTES);
-        self.appender.part[self.filled..bytes].fill(0);
-        if self.appender.segment.room() < bytes as u64 {
+        let is_packed = self.filled > self.head_bytes && self.appender.packs();
+        if self.appender.segment.padded(self.filled, is_packed) as u64 > self.appender.segment.room() {
             // Parts of this group may be in the segment that is full.
             self.appender.settle()?;
             self.appender.segment.sync()?;
@@ -186,15 +203,16 @@ impl GroupWriter<'_> {
             self.appender.next_segment(self.appender.end)?;
         }
         let appender = &mut *self.appender;
-        debug_assert_eq!(
-            appender.segment.entry.key,
-            appender.keys.current(),
-            "INV-ENCRYPTION-2: a segment is of the key that is set"
+        let bytes = appender.segment.padded(self.filled, is_packed);
+        appender.part[self.filled..bytes].fill(0);
+        debug_assert!(
+            self.filled == self.head_bytes || appender.segment.entry.key == appender.keys.current(),
+            "INV-ENCRYPTION-2: a segment with units is of the key that is set"
         );
         debug_assert_eq!(self.head_bytes, appender.segment.head_bytes(), "keys change between groups");
         let mut head = appender.head();
         head.part = self.parts;
-        head.ends_group = ends_group;
+        head.end = PartEnd { of_group: ends_group, in_line: is_packed };
         head.body_bytes = u32::try_from(self.filled - self.head_bytes).unwrap_or(u32::MAX);
         head.units = self.units;
         head.epoch = self.epoch;
@@ -206,11 +224,15 @@ impl GroupWriter<'_> {
             "INV-OPLOG-3: the sum is the body's"
         );
         appender.part[..HEAD_BYTES].copy_from_slice(&head.encode());
-        // A write that is durable says nothing of those before it.
-        let at_once = durable && self.parts == 0 && appender.durable == appender.group_end;
+        // A write that is durable says nothing of those before it, nor that it ends with a block.
+        let at_once = durable && !is_packed && self.parts == 0 && appender.durable == appender.group_end;
         appender.segment.write(&appender.part[..bytes], at_once)?;
-        appender.end = Place { lsn: head.end_lsn(), sum: head.sum };
-        debug_assert_eq!(appender.end.lsn, appender.segment.end_lsn(), "INV-OPLOG-3: a part lies behind the last one");
+        debug_assert_eq!(
+            appender.end.lsn + bytes as u64,
+            appender.segment.end_lsn(),
+            "INV-OPLOG-3: a part lies behind the last one"
+        );
+        appender.end = Place { lsn: appender.segment.end_lsn(), sum: head.sum };
         if at_once {
             appender.durable = appender.end;
         }

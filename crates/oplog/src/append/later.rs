@@ -14,15 +14,19 @@ use crate::manifest::{BaseEntry, SegmentEntry};
 impl Appender {
     /// Begins to make durable all groups that were appended; further ones may be appended meanwhile. False when a sync is under way
     /// or there is nothing to do.
-    pub(crate) fn begin_sync(&mut self) -> bool {
+    ///
+    /// # Errors
+    /// Of the system: then nothing more may be appended.
+    pub(crate) fn begin_sync(&mut self) -> Result<bool, Fault> {
         debug_assert_eq!(self.end, self.group_end, "between two groups");
         if self.beside.syncing.is_some() || self.durable == self.group_end {
-            return false;
+            return Ok(false);
         }
+        self.end_block()?;
         let (file, written) = self.segment.written();
         let pending = self.beside.errands.give(move || file.sync_data());
         self.beside.syncing = Some(Syncing { pending, written, end: self.group_end });
-        true
+        Ok(true)
     }
 
     /// Bytes behind what is durable or will be by the sync that is under way.

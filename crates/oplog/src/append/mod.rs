@@ -181,6 +181,7 @@ impl Appender {
     /// Of the system: then it is not known what is durable, and nothing more may be appended behind it.
     pub fn sync(&mut self) -> Result<(), Fault> {
         self.settle()?;
+        self.end_block()?;
         if self.durable != self.group_end {
             let synced = self.segment.sync();
             step!(TrustNoSync, synced?, else synced.or_else(|_| self.segment.sync())?);

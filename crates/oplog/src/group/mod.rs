@@ -1,10 +1,10 @@
 //! Groups: the units of a closed cut, as they lie in a segment.
 //!
-//! A group is one part or several, each with a head of its own and padded to blocks; recovery ends at the end of a group and
-//! nowhere else. The bodies of its parts, one after the other, are [`slices`].
+//! A group is one part or several, each with a head of its own and padded to lines or blocks; recovery ends at the end of a group
+//! and nowhere else. The bodies of its parts, one after the other, are [`slices`].
 //!
 //! ```text
-//! part   | head, 128 bytes | body | zeroes up to 4 KiB |
+//! part   | head, 128 bytes | body | zeroes up to a multiple of 4 KiB, or of 64 bytes where a flag says so |
 //!
 //! head   |   0  magic, 8 bytes          |   8  format, 2       |  10  flags, 2        |  12  part of the group, 4 |
 //!        |  16  log, 16                 |  32  run, 8          |  40  segment, 8      |  48  LSN, 8               |
@@ -29,8 +29,10 @@ pub(crate) use self::slices::SLICE_HEAD_BYTES;
 pub use self::slices::{LogSlice, Slices};
 use crate::sum::sum;
 
-/// What parts are padded to, and begin at.
+/// What parts are padded to, and begin at, that pass by the page cache or are the last ones before a sync.
 pub const BLOCK_BYTES: usize = 4096;
+/// What others are padded to.
+pub const LINE_BYTES: usize = 64;
 /// Bytes of a head, without what a part that is encrypted has behind it.
 pub const HEAD_BYTES: usize = 128;
 /// The longest part, head and padding included.
@@ -42,8 +44,18 @@ const ENCRYPTED: u16 = 2;
 const MAGIC: [u8; 8] = *b"ALMDNLOG";
 const ENDS_GROUP: u16 = 1;
 const IS_SEAL: u16 = 2;
+const IS_PACKED: u16 = 4;
 /// Where a head has its own sum, behind that of the part before.
 const SUMS_AT: usize = 116;
+
+/// How a part ends.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PartEnd {
+    /// Whether it is the last one of its group.
+    pub of_group: bool,
+    /// Whether it is padded to lines, and not to blocks.
+    pub in_line: bool,
+}
 
 /// What stands in front of a part.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -58,8 +70,8 @@ pub struct PartHead {
     pub lsn: u64,
     /// Its place in its group; the first one has 0.
     pub part: u32,
-    /// Whether it is the last one of its group.
-    pub ends_group: bool,
+    /// What ends with it.
+    pub end: PartEnd,
     /// Bytes of the body, without the padding.
     pub body_bytes: u32,
     /// Units of the slices that begin in it.
@@ -92,10 +104,16 @@ pub enum NoHead {
 }
 
 impl PartHead {
-    /// Bytes from its beginning to that of the next part.
+    /// Where in its segment the next part begins, if it begins at an offset itself.
     #[must_use]
-    pub fn part_bytes(&self) -> usize {
-        (self.head_bytes() + self.body_bytes as usize).next_multiple_of(BLOCK_BYTES)
+    pub fn end_offset(&self, offset: u64) -> u64 {
+        let padded_to = if self.end.in_line { LINE_BYTES } else { BLOCK_BYTES };
+        (offset + self.bytes() as u64).next_multiple_of(padded_to as u64)
+    }
+
+    /// Bytes of it and its body, without the padding.
+    fn bytes(&self) -> usize {
+        self.head_bytes() + self.body_bytes as usize
     }
 
     /// Bytes before the body.
@@ -110,12 +128,6 @@ impl PartHead {
         let mut bytes = self.encode();
         bytes[SUMS_AT..].fill(0);
         bytes
-    }
-
-    /// Where the next part begins.
-    #[must_use]
-    pub fn end_lsn(&self) -> u64 {
-        self.lsn + self.part_bytes() as u64
     }
 
     /// As it lies in a segment, but for how it is encrypted.
@@ -151,7 +163,8 @@ impl PartHead {
     }
 
     fn flags(&self) -> u16 {
-        (if self.ends_group { ENDS_GROUP } else { 0 }) | (if self.body_bytes == 0 { IS_SEAL } else { 0 })
+        let set = |is_set, flag| if is_set { flag } else { 0 };
+        set(self.end.of_group, ENDS_GROUP) | set(self.body_bytes == 0, IS_SEAL) | set(self.end.in_line, IS_PACKED)
     }
 
     /// The head at the beginning of `bytes`.
@@ -162,8 +175,8 @@ impl PartHead {
         let behind = bytes.get(HEAD_BYTES..).unwrap_or_default();
         let bytes: &[u8; HEAD_BYTES] = bytes.first_chunk().ok_or(NoHead::Damaged)?;
         let mut fields = Fields(bytes);
-        let is_whole = bytes.ends_with(&sum(&bytes[..HEAD_BYTES - 4]).to_le_bytes());
-        if fields.take() != MAGIC || !is_whole {
+        let is_whole = || bytes.ends_with(&sum(&bytes[..HEAD_BYTES - 4]).to_le_bytes());
+        if fields.take() != MAGIC || !is_whole() {
             return Err(NoHead::Damaged);
         }
         let (format, flags) = (u16::from_le_bytes(fields.take()), u16::from_le_bytes(fields.take()));
@@ -174,7 +187,7 @@ impl PartHead {
         };
         let head = Self {
             part: u32::from_le_bytes(fields.take()),
-            ends_group: flags & ENDS_GROUP != 0,
+            end: PartEnd { of_group: flags & ENDS_GROUP != 0, in_line: flags & IS_PACKED != 0 },
             log: u128::from_le_bytes(fields.take()),
             run: u64::from_le_bytes(fields.take()),
             segment: u64::from_le_bytes(fields.take()),
@@ -191,7 +204,7 @@ impl PartHead {
             encryption,
         };
         // A flag that is not known changes what the part means.
-        if head.flags() != flags || head.part_bytes() > PART_BYTES_MAX {
+        if head.flags() != flags || head.bytes() > PART_BYTES_MAX {
             return Err(NoHead::Unknown(format));
         }
         Ok(head)
@@ -221,7 +234,7 @@ mod tests {
             segment: 5,
             lsn: 0x2000,
             part: 1,
-            ends_group: true,
+            end: PartEnd { of_group: true, in_line: false },
             body_bytes: 4000,
             units: 7,
             epoch: 9,
@@ -247,7 +260,7 @@ mod tests {
         let hex: String = bytes[..124].iter().map(|byte| format!("{byte:02x}")).collect();
         assert_eq!(hex, golden.replace(' ', ""));
         assert_eq!(bytes[124..], sum(&bytes[..124]).to_le_bytes());
-        assert_eq!((head().part_bytes(), head().end_lsn()), (8192, 0x4000));
+        assert_eq!((head().end_offset(0x2000), head().end_offset(0x2FC0)), (0x4000, 0x4000));
     }
 
     #[test]
@@ -255,6 +268,9 @@ mod tests {
         assert_eq!(PartHead::decode(&head().encode()), Ok(head()));
         let seal = PartHead { body_bytes: 0, ..head() };
         assert_eq!(PartHead::decode(&seal.encode()), Ok(seal));
+        let packed = PartHead { end: PartEnd { of_group: true, in_line: true }, ..head() };
+        assert_eq!(PartHead::decode(&packed.encode()), Ok(packed));
+        assert_eq!((packed.encode()[10], packed.end_offset(64)), (5, 64 + 4160), "128 and 4,000 bytes, in lines of 64");
         for bit in 0..HEAD_BYTES * 8 {
             let mut bytes = head().encode();
             bytes[bit / 8] ^= 1 << (bit % 8);
@@ -279,7 +295,7 @@ mod tests {
             06060606060606060606060606060606";
         let hex: String = encryption.encode().iter().map(|byte| format!("{byte:02x}")).collect();
         assert_eq!(hex, golden.replace(' ', ""));
-        assert_eq!((encrypted.head_bytes(), encrypted.part_bytes()), (192, 8192));
+        assert_eq!((encrypted.head_bytes(), encrypted.end_offset(4096)), (192, 4096 + 8192));
         let whole = [&bytes[..], &encryption.encode()].concat();
         assert_eq!(PartHead::decode(&whole), Ok(encrypted));
         assert_eq!(PartHead::decode(&whole[..191]), Err(NoHead::Damaged));
@@ -287,7 +303,7 @@ mod tests {
 
     #[test]
     fn what_a_later_program_writes_is_not_guessed() {
-        for (at, value) in [(8, 3), (10, 4), (59, 1)] {
+        for (at, value) in [(8, 3), (10, 8), (59, 1)] {
             let mut bytes = head().encode();
             bytes[at] = value;
             let fresh = sum(&bytes[..124]).to_le_bytes();

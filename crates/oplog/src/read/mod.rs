@@ -23,7 +23,7 @@ use crate::append::Place;
 use crate::directory::segment_path;
 use crate::encryption::LogKeys;
 use crate::fault::Fault;
-use crate::group::{BLOCK_BYTES, PartHead, Slices};
+use crate::group::{LINE_BYTES, PartHead, Slices};
 use crate::manifest::{Manifest, SegmentEntry};
 use crate::source::RingId;
 
@@ -32,6 +32,8 @@ use crate::source::RingId;
 pub struct LogGroup<'b> {
     /// Where it begins.
     pub lsn: u64,
+    /// Where the next one begins.
+    pub end_lsn: u64,
     /// The head of its last part.
     pub head: PartHead,
     /// What its parts hold together; encrypted, where only sums are read.
@@ -232,17 +234,17 @@ impl Reader<'_> {
         body: &[u8],
         each: &mut dyn FnMut(&LogGroup<'_>) -> Result<(), Fault>,
     ) -> Result<(), Fault> {
-        self.at = Place { lsn: head.end_lsn(), sum: head.sum };
+        self.at = Place { lsn: head.lsn - offset + head.end_offset(offset), sum: head.sum };
         self.is_partial |= self.part.is_none() && head.part > 0;
         self.part = Some(head.part + 1);
         self.prove(head.durable_lsn);
         self.units += u64::from(head.units);
         self.bodies.add((path, offset), head, body)?;
-        if !head.ends_group {
+        if !head.end.of_group {
             return Ok(());
         }
         let (body, is_opaque) = self.bodies.group();
-        let group = LogGroup { lsn: self.begin, head: *head, body, is_opaque, units: self.units };
+        let group = LogGroup { lsn: self.begin, end_lsn: self.at.lsn, head: *head, body, is_opaque, units: self.units };
         if !self.is_partial
             && let Err(why) = note(&mut self.end, &group)
         {
@@ -255,7 +257,7 @@ impl Reader<'_> {
         self.unproven.push_back(self.at);
         (self.begin, self.part, self.units, self.is_partial) = (self.at.lsn, Some(0), 0, false);
         self.bodies.clear();
-        debug_assert!(self.end.place.lsn.is_multiple_of(BLOCK_BYTES as u64), "parts are whole blocks");
+        debug_assert!(self.end.place.lsn.is_multiple_of(LINE_BYTES as u64), "parts are whole lines");
         Ok(())
     }
 }

@@ -9,7 +9,7 @@ use almandine_io::files;
 
 use super::proof::Proof;
 use crate::fault::Fault;
-use crate::group::{BLOCK_BYTES, ENCRYPTION_BYTES, HEAD_BYTES, NoHead, PART_BYTES_MAX, PartHead};
+use crate::group::{ENCRYPTION_BYTES, HEAD_BYTES, LINE_BYTES, NoHead, PART_BYTES_MAX, PartHead};
 use crate::manifest::SegmentEntry;
 use crate::sum::chained;
 
@@ -51,9 +51,9 @@ impl<'m> Parts<'m> {
         Ok(Self { path: path.to_owned(), file, bytes, log, segment, window: Vec::new(), begin: 0 })
     }
 
-    /// Bytes of the file in whole blocks.
+    /// Bytes of the file in whole lines.
     pub(super) fn len(&self) -> u64 {
-        self.bytes / BLOCK_BYTES as u64 * BLOCK_BYTES as u64
+        self.bytes / LINE_BYTES as u64 * LINE_BYTES as u64
     }
 
     /// Up to this many bytes from an offset on.
@@ -93,7 +93,7 @@ impl<'m> Parts<'m> {
             Ok(head) => head,
             Err(why) => return Ok(Read::Bad(why)),
         };
-        if offset + head.part_bytes() as u64 > limit {
+        if head.end_offset(offset) > limit {
             return Ok(Read::Bad("a part ends behind its segment"));
         }
         let bytes = head.head_bytes() + head.body_bytes as usize;
@@ -116,12 +116,12 @@ impl<'m> Parts<'m> {
                 head => head?.ok(),
             };
             if let Some(head) = head {
-                proof.end = Some(offset + head.part_bytes() as u64);
+                proof.end = Some(head.end_offset(offset));
                 if proof.durable.is_none() && head.durable_lsn.saturating_sub(self.segment.lsn) > bad {
                     proof.durable = Some(offset);
                 }
             }
-            offset += BLOCK_BYTES as u64;
+            offset += LINE_BYTES as u64;
         }
         Ok(proof)
     }

@@ -5,6 +5,7 @@ mod archive;
 mod backup;
 mod damage;
 mod encryption;
+mod packed;
 mod recover;
 
 use std::path::{Path, PathBuf};

@@ -268,6 +268,7 @@ fn steps_of_the_writer_that_are_left_out_are_noticed() {
         (Mutant::WriteFirst, always),
         (Mutant::AwaitSync, every_second),
         (Mutant::SyncNames, every_second),
+        (Mutant::EndBlock, every_second),
     ] {
         let case = Case { mode, kind: CrashKind::Machine, faults: false, survive, slow, bases: left_out == Mutant::SyncNames };
         let noticed = (0..500).any(|seed| crash(seed, 20 + seed % 80, case, &[left_out]).is_err());

@@ -40,7 +40,7 @@ pub(crate) fn run(data: &[u8]) -> bool {
     ACCESSOR.with_borrow_mut(|accessor| {
         let mut redo = Redo::new(vec![1, 2]);
         let mut lanes = LogLanes::start(accessor, 1);
-        let of = |body| LogGroup { lsn: 0, head: PartHead::default(), body, is_opaque: false, units: 1 };
+        let of = |body| LogGroup { lsn: 0, end_lsn: 0, head: PartHead::default(), body, is_opaque: false, units: 1 };
         let _ = redo.group(&mut lanes, &of(data));
         let is_done = redo.group(&mut lanes, &of(&whole)).is_ok();
         let is_done = lanes.end().is_ok() && is_done;

@@ -178,7 +178,7 @@ impl Work {
         self.look();
         let has_room = self.has_room(pending);
         if self.under_way.has_cuts() {
-            self.begin_sync(now);
+            self.begin_sync(now)?;
         }
         if self.is_delayed(now) {
             return Ok(());
@@ -190,7 +190,7 @@ impl Work {
         }
         let is_due = mode == SyncMode::EverySecond && (is_second || self.unsynced_bytes() >= MUCH_UNSYNCED_BYTES);
         if is_due || self.wants_sync() {
-            self.begin_sync(now);
+            self.begin_sync(now)?;
         }
         // What is not closed yet is written as soon as it is.
         if is_second
@@ -204,7 +204,7 @@ impl Work {
             // Replies may wait for what comes meanwhile, but where it is of no use to write that.
             self.log()?.seal(mode == SyncMode::Always)?;
             if mode == SyncMode::EverySecond {
-                let _ = self.log()?.begin_sync();
+                let _ = self.log()?.begin_sync()?;
             }
             self.is_sealed = true;
         }
@@ -217,11 +217,12 @@ impl Work {
     }
 
     /// Begins to make durable what was written, unless a sync is under way.
-    fn begin_sync(&mut self, now: u64) {
-        let Some(log) = &mut self.log else { return };
-        if self.durable < self.written && log.begin_sync() {
+    fn begin_sync(&mut self, now: u64) -> Result<(), Fault> {
+        let Some(log) = &mut self.log else { return Ok(()) };
+        if self.durable < self.written && log.begin_sync()? {
             self.syncing = Some(Syncing { through: self.written, end_lsn: log.ends().0.lsn, begun_ns: now });
         }
+        Ok(())
     }
 
     /// Looks whether the sync that was begun is done.
