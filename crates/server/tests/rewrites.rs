@@ -293,8 +293,8 @@ fn what_was_in_memory_is_read_ahead_behind_a_start() {
     assert!(reads < cached / 5, "{reads} reads for {} keys", KEYS / WARM);
 }
 
-/// Space on the device that is dead comes back while no client writes, with one base: neither the log's growth nor a quarter of what
-/// `storage-dir` may hold asks for that one.
+/// Space on the device that is dead comes back while no client writes, with one base: neither the growth of the log nor a quarter
+/// of what `storage-dir` may hold asks for that one.
 #[test]
 fn an_idle_server_gives_space_back() {
     const KEYS: usize = 24_000;

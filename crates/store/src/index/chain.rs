@@ -281,6 +281,17 @@ impl Index {
         super::prefetch(std::ptr::from_ref(self.bucket(number)).cast());
     }
 
+    /// A bucket's own entries, for a reader that holds no latch and only wants to know what it will need: they may change at any
+    /// time. Asks the cache for those in the overflow area.
+    pub(crate) fn hints(&self, number: u64) -> impl Iterator<Item = Entry> {
+        let bucket = self.bucket(number);
+        let overflow = bucket.glance().overflow();
+        if overflow != 0 {
+            super::prefetch(std::ptr::from_ref(self.overflow.at(overflow)).cast());
+        }
+        bucket.entries.iter().map(|cell| Entry(cell.load(Ordering::Relaxed))).filter(|entry| *entry != Entry::EMPTY)
+    }
+
     /// Appends all entries of a latched (or quiescent) bucket to `target`.
     pub(crate) fn collect(&self, number: u64, target: &mut Vec<Entry>) {
         let bucket = self.bucket(number);

@@ -123,6 +123,13 @@ impl Log {
         }
     }
 
+    /// As [`Log::prefetch`], for a record of some lines that will be read as a whole.
+    #[inline]
+    pub(crate) fn prefetch_lines(&self, address: u64) {
+        let pointer = self.pointer(address);
+        (0..3).for_each(|line| crate::index::prefetch(pointer.wrapping_add(line * LINE_WORDS as usize * WORD)));
+    }
+
     /// Whether a record is so long that [`Log::prefetch`] may have left a line of it.
     #[inline]
     pub(crate) fn has_further_lines(header: Header) -> bool {

@@ -169,7 +169,7 @@ impl Walk {
             // Latched, the bucket cannot split or merge, so its range is fixed.
             let range = range_len(number, store.index.len());
             let next = (position & !(range - 1)).wrapping_add(range);
-            store.index.prefetch_bucket(Index::bucket_of(next.reverse_bits(), store.index.len()));
+            prefetch(&store, session.local.head, next, range);
             self.entries.clear();
             store.index.collect(number, &mut self.entries);
             let before = records.end();
@@ -325,4 +325,13 @@ impl Walk {
             info.filter(|info| info.namespace() != PageInfo::MIXED).and_then(|info| u16::try_from(info.namespace()).ok());
         namespace.is_some_and(|namespace| namespace != 0 && !self.takes(store, namespace))
     }
+}
+
+/// Asks the cache, while a bucket is copied, for the records of the next one, whose own line was asked for before, and for the line
+/// of the one behind that.
+fn prefetch(store: &Shared, head: u64, next: u64, range: u64) {
+    let bucket_of = |position: u64| Index::bucket_of(position.reverse_bits(), store.index.len());
+    store.index.prefetch_bucket(bucket_of(next.wrapping_add(range)));
+    let addresses = store.index.hints(bucket_of(next)).map(Entry::address);
+    addresses.filter(|&address| address >= head).for_each(|address| store.log.prefetch_lines(address));
 }
