@@ -246,6 +246,24 @@ fn compiled_code_and_deep_nesting_are_refused() {
 }
 
 #[test]
+fn load_returns_the_error_of_its_reader() {
+    shows("out(load(function() error('x', 0) end)) out(pcall(load, function() error('y', 0) end))", "nil x\ntrue nil y");
+    shows("out(select('#', load(function() error() end)), type(select(2, load(function() error({}) end))))", "2 table");
+    shows(
+        "local n = 0
+        out(load(function() n = n + 1 if n < 3 then return 'return ' end error(n, 0) end))
+        out(load(function() load(function() error('in') end) return nil end) ~= nil)
+        out(xpcall(function() return load(function() error('z', 0) end) end, function(e) return 'handled ' .. e end))",
+        "nil 3\ntrue\ntrue nil handled z",
+    );
+    shows(
+        "local f out(load(function() local w = 5 f = function() return w end error('z', 0) end)) out(f())
+        out(coroutine.resume(coroutine.create(function() return load(coroutine.yield) end)))",
+        "nil z\n5\ntrue nil attempt to yield across metamethod/C-call boundary",
+    );
+}
+
+#[test]
 fn a_coroutine_yields_to_the_loop_that_it_iterates() {
     shows(
         "for i, c in coroutine.wrap(function() for i = 1, 2 do coroutine.yield(i, 'c') end end) do out(i, c) end

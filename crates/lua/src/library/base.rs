@@ -270,7 +270,7 @@ fn tostring(context: &mut Context<'_>) -> Stepped {
 }
 
 /// A value that is no string, as `tostring` shows it.
-fn show(value: LuaValue) -> Vec<u8> {
+pub(crate) fn show(value: LuaValue) -> Vec<u8> {
     // Objects have no address: their index stands for it.
     let (kind, index) = match value {
         LuaValue::Nil => return b"nil".to_vec(),

@@ -103,5 +103,9 @@ impl Continuation for Pieces {
         }
     }
 
+    fn catches(&self) -> bool {
+        true
+    }
+
     fn mark(&self, _mark: &mut dyn FnMut(LuaValue)) {}
 }

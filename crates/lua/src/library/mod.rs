@@ -23,6 +23,8 @@ use crate::vm::code::{Native, Plain};
 use crate::vm::context::IPAIRS;
 use crate::vm::state::State;
 
+pub(crate) use base::show;
+
 /// A function of the library.
 pub(crate) struct Entry {
     /// The table that it is in; empty for globals.

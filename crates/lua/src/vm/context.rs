@@ -39,6 +39,11 @@ pub(crate) trait Continuation: Send + std::fmt::Debug {
     /// Goes on. The values from `first` on are the results of the call.
     fn resume(self: Box<Self>, context: &mut Context<'_>, first: usize) -> Stepped;
 
+    /// Whether an error of what it has called is its result, behind nil.
+    fn catches(&self) -> bool {
+        false
+    }
+
     /// Shows the values that it keeps alive beside those in its arguments.
     fn mark(&self, mark: &mut dyn FnMut(LuaValue));
 }

@@ -1,6 +1,7 @@
 //! The virtual machine: what a program that embeds Lua uses.
 
 mod call;
+mod catch;
 pub(crate) mod code;
 pub(crate) mod context;
 mod coroutine;

@@ -1,6 +1,7 @@
 //! Runs a call to its end: functions of Lua by the interpreter, native ones that wait by their continuations; errors unwind here.
 
 use super::call::{After, act, call, finish_native, run_native};
+use super::catch::{fail_to_read, fail_with_text};
 use super::code::Code;
 use super::context::Context;
 use super::coroutine;
@@ -101,15 +102,17 @@ fn step(state: &mut State, code: &Code, host: &mut dyn Host) -> Result<Option<En
 }
 
 /// Gives an error to the innermost function that catches it; false when there is none: then it is at the bottom of the stack.
-fn unwind(state: &mut State, code: &Code, host: &mut dyn Host, error: LuaValue) -> Result<bool, Fault> {
+pub(super) fn unwind(state: &mut State, code: &Code, host: &mut dyn Host, error: LuaValue) -> Result<bool, Fault> {
     let mut error = error;
     loop {
         while let Some(frame) = state.at.frames.last().copied() {
             state.close(frame.base as usize);
             match frame.kind {
                 FrameKind::Protected => {
-                    let shown = if state.errors.tables { text_of(state, error) } else { (error, None) };
-                    return fail(state, code, host, frame.base as usize, shown);
+                    if state.errors.tables && matches!(error, LuaValue::Table(_)) {
+                        return fail_with_text(state, code, host, frame.base as usize, error);
+                    }
+                    return fail(state, code, host, frame.base as usize, &[LuaValue::Boolean(false), error]);
                 }
                 FrameKind::Handled => return handle(state, code, host, 0, error),
                 FrameKind::Handling(failures) if failures < HANDLER_FAILURES_MAX => {
@@ -117,10 +120,13 @@ fn unwind(state: &mut State, code: &Code, host: &mut dyn Host, error: LuaValue) 
                 }
                 FrameKind::Handling(_) => {
                     let text = LuaValue::String(state.heap.string(b"error in error handling"));
-                    return fail(state, code, host, frame.base as usize, (text, None));
+                    return fail(state, code, host, frame.base as usize, &[LuaValue::Boolean(false), text]);
                 }
                 FrameKind::Continued => {
-                    state.at.continuations.pop();
+                    let continuation = state.at.continuations.pop();
+                    if continuation.is_some_and(|continuation| continuation.catches()) {
+                        return fail_to_read(state, code, host, frame, error);
+                    }
                 }
                 _ => {}
             }
@@ -144,29 +150,11 @@ fn unwind(state: &mut State, code: &Code, host: &mut dyn Host, error: LuaValue) 
     }
 }
 
-/// The text of an error that is a table with one; else the error, and what a table has in place of a text: Redis leaves it there.
-fn text_of(state: &mut State, error: LuaValue) -> (LuaValue, Option<LuaValue>) {
-    let LuaValue::Table(table) = error else { return (error, None) };
-    let name = LuaValue::String(state.heap.string(b"err"));
-    match state.heap.get(table, name) {
-        text @ (LuaValue::String(_) | LuaValue::Number(_)) => (text, None),
-        other => (error, Some(other)),
-    }
-}
-
-/// `pcall` returns false, the error, and what else there is.
-fn fail(
-    state: &mut State,
-    code: &Code,
-    host: &mut dyn Host,
-    base: usize,
-    (error, more): (LuaValue, Option<LuaValue>),
-) -> Result<bool, Fault> {
-    state.need(base, 3);
-    state.at.stack[base] = LuaValue::Boolean(false);
-    state.at.stack[base + 1] = error;
-    state.at.top = base + 2;
-    more.into_iter().for_each(|value| state.push(value));
+/// A native function that has caught an error returns.
+pub(super) fn fail(state: &mut State, code: &Code, host: &mut dyn Host, base: usize, results: &[LuaValue]) -> Result<bool, Fault> {
+    state.need(base, results.len());
+    state.at.top = base;
+    results.iter().for_each(|value| state.push(*value));
     match finish_native(state, code, host, base) {
         Ok(_) => Ok(true),
         Err(Fault::Error(error)) => unwind(state, code, host, error),
@@ -187,7 +175,7 @@ fn handle(state: &mut State, code: &Code, host: &mut dyn Host, failures: u8, err
     (frame.kind, frame.pc) = (FrameKind::Handling(failures), slot as u32);
     if !handler.is_function() {
         let text = LuaValue::String(state.heap.string(b"error in error handling"));
-        return fail(state, code, host, base, (text, None));
+        return fail(state, code, host, base, &[LuaValue::Boolean(false), text]);
     }
     match call(state, code, host, (slot, 1), Then::Native) {
         Ok(_) => Ok(true),
