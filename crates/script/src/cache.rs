@@ -17,6 +17,7 @@ use crate::functions::Libraries;
 use crate::machines::Machines;
 use crate::program::{Script, Sha};
 use crate::running::RunningScript;
+use crate::turns::Turns;
 
 /// Scripts of EVAL that are kept.
 const EVALUATED_MAX: usize = 500;
@@ -46,6 +47,8 @@ pub struct Scripts {
     pub libraries: Libraries,
     /// The scripts that run.
     pub running: RunningScript,
+    /// Of those of which one runs at a time.
+    pub turns: Turns,
 }
 
 impl Scripts {

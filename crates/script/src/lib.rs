@@ -19,6 +19,7 @@ mod program;
 mod recent;
 mod running;
 mod shebang;
+mod turns;
 
 pub use almandine_lua::Unseen;
 pub use cache::Scripts;
@@ -30,6 +31,7 @@ pub use machines::Machines;
 pub use program::{Footprint, Function, Program, Script, Sha};
 pub use recent::RecentScripts;
 pub use running::{KillRefused, ProgramKind, Running, RunningScript};
+pub use turns::{TurnWait, Turns};
 
 /// An error line without its `-`, as a client reads it.
 #[derive(Clone, Debug, PartialEq, Eq)]

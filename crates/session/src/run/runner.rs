@@ -94,6 +94,7 @@ impl Runner {
     /// One that has run nothing.
     pub(crate) fn new(context: Context, mut accessor: Accessor) -> Self {
         accessor.unit().follow_clock(true);
+        let rotation = Rotation::new(context.worker);
         Self {
             accessor,
             timing: Timing::new(context.table.rows().len(), context.settings()),
@@ -105,7 +106,7 @@ impl Runner {
             engine: None,
             function_engine: None,
             suspended: None,
-            rotation: Rotation::default(),
+            rotation,
             carrying: Carrying::default(),
             seen: Seen::default(),
             restart: Restart::No,

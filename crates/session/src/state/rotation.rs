@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 
 use almandine_base::steps;
 use almandine_net::ConnectionId;
+use almandine_script::TurnWait;
 
 use crate::state::script_run::Suspended;
 
@@ -31,11 +32,18 @@ pub(crate) struct Rotation {
     pub(crate) spent_ns: u64,
     /// When the connection's batch began that runs.
     pub(crate) batch_ns: u64,
+    /// For how long scripts of the worker were refused whose keys show while they run.
+    pub(crate) turn_wait: TurnWait,
     /// How many scripts of the node had been killed when this was last asked.
     pub(crate) kills: u64,
 }
 
 impl Rotation {
+    /// That of a worker.
+    pub(crate) fn new(worker: usize) -> Self {
+        Self { turn_wait: TurnWait::new(worker), ..Self::default() }
+    }
+
     /// Whether there is anything to go on with.
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {

@@ -14,10 +14,14 @@ use almandine_session::WorkerService;
 
 type Connection = <WorkerService as Service>::Connection;
 
+/// Workers that there may be.
+const WORKERS: usize = 3;
+
 /// One worker, and the clients that a test has opened.
 pub(crate) struct Rig {
     sessions: WorkerService,
     instance: Arc<Instance>,
+    table: &'static Table,
     clients: Vec<Option<Connection>>,
     /// How the last connection goes on.
     pub(crate) next: Next,
@@ -47,9 +51,22 @@ impl Rig {
             panic!("a configuration")
         };
         let table = Table::new(&[almandine_commands::COMMANDS, almandine_admin::COMMANDS, &[commands]].concat(), &[], &[]).unwrap();
-        let instance = Arc::new(Instance::new(*config, Arc::clone(&keyspace), 1, Acl::open(table.catalog()), "0".repeat(40)));
+        let instance = Arc::new(Instance::new(*config, Arc::clone(&keyspace), WORKERS, Acl::open(table.catalog()), "0".repeat(40)));
         let sessions = WorkerService::new(Arc::clone(&instance), table, keyspace.accessor().unwrap(), 0);
-        Self { sessions, instance, clients: Vec::new(), next: Next::Continue }
+        Self { sessions, instance, table, clients: Vec::new(), next: Next::Continue }
+    }
+
+    /// Another worker of the same keys.
+    pub(crate) fn beside(&self, worker: usize) -> Self {
+        assert!(worker < WORKERS);
+        let instance = Arc::clone(&self.instance);
+        let sessions = WorkerService::new(Arc::clone(&instance), self.table, self.other(), worker);
+        Self { sessions, instance, table: self.table, clients: Vec::new(), next: Next::Continue }
+    }
+
+    /// What is shared.
+    pub(crate) fn instance(&self) -> &Instance {
+        &self.instance
     }
 
     /// Transactions that have run alone.

@@ -3,6 +3,7 @@
 
 use std::collections::VecDeque;
 
+use almandine_keyspace::Accessor;
 use almandine_net::Next;
 
 use crate::rig::{Rig, request};
@@ -41,22 +42,32 @@ fn scripts_that_are_sent_together_let_others_run_between_them() {
     }
 }
 
+/// Another worker has a script whose keys show while it runs.
+fn begin_growing(rig: &Rig) -> Accessor {
+    let mut other = rig.other();
+    assert!(other.unit().try_begin_batch(0) && other.unit().try_begin_growing());
+    other
+}
+
+fn end_growing(other: &mut Accessor) {
+    let mut keys = VecDeque::new();
+    other.serving().begin(&mut keys);
+    assert!(keys.is_empty() && !other.serving().take_over(&mut keys));
+    other.unit().end();
+    other.end_batch();
+}
+
 /// Tries and turns of `clients` scripts that write keys which show while they run, beside another worker that has one for three
 /// rounds.
 fn tries_and_turns(clients: usize) -> (usize, usize) {
     let mut rig = Rig::new();
     let script = request(["EVAL", "return redis.call('INCR', string.lower('KEY'))", "1", "key"]);
-    let mut other = rig.other();
-    assert!(other.unit().try_begin_batch(0) && other.unit().try_begin_growing());
+    let mut other = begin_growing(&rig);
     let mut waiting: Vec<usize> = (0..clients).map(|_| rig.open()).collect();
     let (mut tries, mut turns, mut ended) = (0, 0, 0);
     for round in 0.. {
         if round == 3 {
-            let mut keys = VecDeque::new();
-            other.serving().begin(&mut keys);
-            assert!(keys.is_empty() && !other.serving().take_over(&mut keys));
-            other.unit().end();
-            other.end_batch();
+            end_growing(&mut other);
         }
         for client in waiting {
             let (reply, rest) = rig.look(client, &script);
@@ -82,5 +93,32 @@ fn tries_and_turns(clients: usize) -> (usize, usize) {
 fn scripts_that_wait_for_another_one_try_once_in_a_round_and_all_have_their_turn_when_it_has_ended() {
     for clients in [15, 30, 60] {
         assert_eq!(tries_and_turns(clients), (4 * clients, 1));
+    }
+}
+
+#[test]
+fn a_worker_whose_scripts_have_waited_for_long_has_the_next_turn() {
+    let mut present = Rig::new();
+    let mut waiting = present.beside(1);
+    let script = request(["EVAL", "return redis.call('INCR', string.lower('KEY'))", "1", "key"]);
+    let (first, second) = (present.open(), waiting.open());
+    let run = |rig: &mut Rig, client: usize| rig.look(client, &script).0;
+    let mut expected = 0;
+    let mut answer = || {
+        expected += 1;
+        format!(":{expected}\r\n")
+    };
+    for _ in 0..2 {
+        // As long as none has asked for a turn, the first one that finds the place free has it.
+        assert_eq!(run(&mut present, first), answer());
+        let mut other = begin_growing(&present);
+        while !present.instance().scripts.turns.is_asked() {
+            assert_eq!(run(&mut waiting, second), "");
+        }
+        end_growing(&mut other);
+        assert_eq!(run(&mut present, first), "", "it is not its turn");
+        assert_eq!(run(&mut waiting, second), answer());
+        assert_eq!(run(&mut present, first), answer());
+        assert_eq!(run(&mut waiting, second), answer(), "it has had its turn, and waits no more");
     }
 }

@@ -3,6 +3,7 @@
 use almandine_base::events::Classes;
 use almandine_base::{sometimes, step};
 use almandine_handler::{Client, CommandError, Outcome, ScriptCall, Stop, footprint};
+use almandine_io::clock;
 use almandine_keyspace::{Filled, Missing, Need};
 use almandine_script::{Footprint, Program};
 
@@ -61,9 +62,15 @@ impl Runner {
     /// # Errors
     /// When another unit does. Nothing has begun then.
     pub(crate) fn begin_growing<'k>(&mut self, db: u16, keys: impl Iterator<Item = &'k [u8]>) -> Outcome {
-        if !self.accessor.unit().try_begin_growing() {
+        let Self { accessor, context, rotation, .. } = self;
+        let turns = &context.instance.scripts.turns;
+        if !turns.admit(&mut rotation.turn_wait, clock::monotonic_ns) || !accessor.unit().try_begin_growing() {
             sometimes!("a script waits for another one whose keys show while it runs");
+            turns.refuse(&mut rotation.turn_wait, clock::monotonic_ns());
             return Err(Stop::Suspended);
+        }
+        if turns.begin(&mut rotation.turn_wait) {
+            sometimes!("a worker has its turn among scripts whose keys show while they run");
         }
         keys.for_each(|key| self.accessor.unit().grow(db, key));
         Ok(())
