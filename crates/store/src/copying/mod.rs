@@ -91,11 +91,11 @@ impl Copying {
 
     /// Asks the cache for what saving the keys of this hash looks at.
     #[inline]
-    pub(crate) fn prefetch(&self, hash: u64) {
+    pub(crate) fn prefetch(&self, thread: usize, hash: u64) {
         if let Some(saved) = self.saved.get()
             && !self.has_passed(hash)
         {
-            saved.prefetch(hash);
+            saved.prefetch(thread, hash);
         }
     }
 

@@ -12,23 +12,33 @@ use crate::record::key::Key;
 use crate::record::{Header, Record};
 use almandine_base::step;
 use almandine_io::memory;
-use almandine_io::sync::{Mutex, MutexGuard};
+use almandine_io::sync::Mutex;
 use crossbeam_utils::CachePadded;
 use std::io;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 use std::sync::{OnceLock, PoisonError};
 
 /// Parts: few enough that the ends of a thread's are in the cache, and enough that the walk takes memory back soon.
 const PARTS: usize = 1 << PART_BITS;
 const PART_BITS: u32 = 8;
+/// Lines that a copy of a small record takes.
+const COPY_LINES: usize = 3;
+const LINE_BYTES: usize = 64;
 
 /// What was saved.
 pub(super) struct Saved {
     marks: Marks,
     chunks: Chunks,
-    threads: Box<[OnceLock<CachePadded<Mutex<Parts>>>]>,
+    threads: Box<[OnceLock<Thread>]>,
     /// Bytes of large values that are held.
     held: AtomicU64,
+}
+
+/// What a thread has saved.
+struct Thread {
+    parts: CachePadded<Mutex<Parts>>,
+    /// Where its next copy goes in each part, for [`Saved::prefetch`], which takes no lock.
+    ends: Box<[AtomicPtr<u8>]>,
 }
 
 struct Parts(Box<[Part]>);
@@ -46,6 +56,11 @@ struct Part {
 }
 
 impl Part {
+    /// Where the next copy begins, if its chunk has room.
+    fn end(&self, pool: &Chunks) -> *mut u8 {
+        self.chunks.last().map_or(std::ptr::null_mut(), |chunk| pool.bytes_of(chunk).as_ptr().wrapping_add(self.filled).cast_mut())
+    }
+
     fn put(&mut self, pool: &Chunks, mut bytes: &[u8]) {
         loop {
             if let Some(chunk) = self.chunks.last_mut() {
@@ -108,10 +123,15 @@ impl Saved {
         self.marks.clear();
     }
 
-    /// Asks the cache for the mark of a key with this hash.
+    /// Asks the cache for the mark of a key with this hash, and for the place of its copy: a store to memory that is not in the
+    /// cache would hold up the lock behind it.
     #[inline]
-    pub(super) fn prefetch(&self, hash: u64) {
+    pub(super) fn prefetch(&self, thread: usize, hash: u64) {
         self.marks.prefetch(hash);
+        if let Some(thread) = self.threads[thread].get() {
+            let end = thread.ends[part_of(hash)].load(Ordering::Relaxed);
+            (0..COPY_LINES).for_each(|line| crate::index::prefetch(end.wrapping_add(line * LINE_BYTES)));
+        }
     }
 
     /// Saves what a key has, or that it has nothing, unless it was saved before. Its bucket is latched exclusively; `mark` is a
@@ -121,9 +141,11 @@ impl Saved {
         if !self.marks.mark(key.hash, mark) {
             return false;
         }
-        let mut parts = self.parts(thread);
+        let thread = self.thread(thread);
+        let mut parts = thread.parts.lock().unwrap_or_else(PoisonError::into_inner);
         debug_assert_eq!(parts.0.len(), PARTS, "INV-COPY-1: the parts are the whole of the order");
-        let part = &mut parts.0[part_of(key.hash)];
+        let number = part_of(key.hash);
+        let part = &mut parts.0[number];
         let (chunks, held) = (part.chunks.len(), part.held);
         part.len += 1;
         match found {
@@ -138,6 +160,7 @@ impl Saved {
             }
             None => encode_absent(key.namespace, key.bytes, |bytes| part.put(&self.chunks, bytes)),
         }
+        thread.ends[number].store(part.end(&self.chunks), Ordering::Relaxed);
         part.chunks.len() != chunks || part.held != held
     }
 
@@ -162,7 +185,7 @@ impl Saved {
 
     fn take_part(&self, part: usize, into: &mut Records) {
         for thread in self.threads.iter().filter_map(OnceLock::get) {
-            let taken = std::mem::take(&mut thread.lock().unwrap_or_else(PoisonError::into_inner).0[part]);
+            let taken = std::mem::take(&mut thread.parts.lock().unwrap_or_else(PoisonError::into_inner).0[part]);
             let Part { chunks, filled, len, shared, held } = taken;
             self.held.fetch_sub(held, Ordering::Relaxed);
             // A process that ends by unwinding, as in a simulated crash, may have left a thread in the midst of saving.
@@ -180,12 +203,11 @@ impl Saved {
         }
     }
 
-    fn parts(&self, thread: usize) -> MutexGuard<'_, Parts> {
-        let parts = self.threads[thread].get_or_init(|| {
-            let parts = (0..PARTS).map(|_| Part::default()).collect();
-            CachePadded::new(Mutex::new(Parts(parts)))
-        });
-        parts.lock().unwrap_or_else(PoisonError::into_inner)
+    fn thread(&self, thread: usize) -> &Thread {
+        self.threads[thread].get_or_init(|| {
+            let parts = CachePadded::new(Mutex::new(Parts((0..PARTS).map(|_| Part::default()).collect())));
+            Thread { parts, ends: (0..PARTS).map(|_| AtomicPtr::default()).collect() }
+        })
     }
 }
 

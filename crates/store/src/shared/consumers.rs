@@ -120,7 +120,7 @@ impl Consumers {
 
     /// Asks the cache for what a change of a key with this hash looks at: the number of the unit before it, and what was saved.
     #[inline]
-    pub(crate) fn prefetch(&self, hash: u64) {
+    pub(crate) fn prefetch(&self, thread: usize, hash: u64) {
         let wanted = self.wanted.load(Ordering::Relaxed);
         if wanted & Consumer::Log as u32 != 0
             && let Some(orders) = self.orders.get()
@@ -128,14 +128,14 @@ impl Consumers {
             orders.order.prefetch(hash);
         }
         if wanted & Consumer::Copy as u32 != 0 {
-            self.prefetch_copy(hash);
+            self.prefetch_copy(thread, hash);
         }
     }
 
     #[cold]
     #[inline(never)]
-    fn prefetch_copy(&self, hash: u64) {
-        self.copying.prefetch(hash);
+    fn prefetch_copy(&self, thread: usize, hash: u64) {
+        self.copying.prefetch(thread, hash);
     }
 
     /// Begins another commit epoch for what is done alone: a number of it is greater than that of any unit that has ended.

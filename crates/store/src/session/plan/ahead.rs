@@ -121,7 +121,7 @@ impl Ahead<'_> {
     #[inline]
     pub fn expect(&mut self, hash: u64) -> GlanceId {
         // Not with the records: while many lines are under way, the processor asks for no further ones.
-        self.session.store.consumers.prefetch(hash);
+        self.session.store.consumers.prefetch(self.session.local.thread, hash);
         self.session.local.glances.expect(&self.session.store.index, hash)
     }
 
