@@ -145,3 +145,42 @@ fn a_client_waits_while_pages_go_to_the_device_and_come_back() {
         check(&run(&plan(seed), |world| start(world, seed)), seed);
     }
 }
+
+/// Memory is used up and the device takes nothing: it is asked again up to fifty times a second, whatever clients want.
+#[test]
+fn a_full_device_is_not_asked_again_at_once() {
+    const NAME: &str = "apart: the disk is full";
+    const LOOKS: Duration = Duration::from_secs(2);
+    const SEED: u64 = 1;
+    let ran = run(&plan(SEED), |world| {
+        let (node, clients) = (world.node(), world.node());
+        let disk = world.disk(node);
+        disk.set_faults_of("/data/pages", DiskFaults::default());
+        drop(server::start(world, node, ON_DISK));
+        let simulated = Simulated::new(node, server::address());
+        let write = move || {
+            let (mut client, value) = (reach(&simulated), "v".repeat(60_000));
+            disk.set_faults_of("/data/pages", DiskFaults { full_at_bytes: Some(0), ..DiskFaults::default() });
+            let full = (0..1_000).find(|number| client.call(&["SET", &format!("key:{number}"), &value]).unwrap().is_error());
+            assert!(full.is_some_and(|number| number > 50), "memory is not used up: {full:?}");
+            let asked = || disk.happened().get(NAME).copied().unwrap_or(0);
+            let (before, until_ns) = (asked(), simulated.now_ns() + LOOKS.as_nanos() as u64);
+            while simulated.now_ns() < until_ns {
+                let reply = client.call(&["SET", "key:0", &value]).unwrap().to_string();
+                assert!(reply.contains("OOM"), "{reply}");
+                simulated.sleep(Duration::from_millis(1));
+            }
+            let asked = asked() - before;
+            assert!((20..=2 * 55).contains(&asked), "it is asked {asked} times in {LOOKS:?}");
+            disk.set_faults_of("/data/pages", DiskFaults::default());
+            let heals = (0..1_000).any(|_| {
+                simulated.sleep(Duration::from_millis(10));
+                client.call(&["SET", "key:0", &value]).unwrap() == Value::ok()
+            });
+            assert!(heals, "the device has room, and writes are refused");
+            let _ = client.send(&[["SHUTDOWN", "NOSAVE"]]);
+        };
+        drop(world.spawn(clients, "client", write));
+    });
+    check(&ran, SEED);
+}

@@ -30,6 +30,7 @@ pub(crate) mod page_put;
 pub(crate) mod pages;
 pub(crate) mod pressure;
 pub(crate) mod read;
+pub(crate) mod refusal;
 pub(crate) mod retained;
 pub(crate) mod statistics;
 pub(crate) mod write;
@@ -52,6 +53,7 @@ use pressure::{LIMIT_PAGES_MIN, Pressure};
 use read::admission::Admission;
 use read::room;
 use read::room::Staging;
+use refusal::Refusal;
 use retained::{Retained, Space};
 use statistics::{Counters, TierStatistics, bump};
 use std::io;
@@ -128,6 +130,8 @@ pub(crate) struct Limits {
 pub(crate) struct DeviceSpace {
     /// Next free block of the value device.
     values_tail: AtomicU64,
+    /// When a device that has refused a page is asked again.
+    pub(crate) refusal: Refusal,
     /// What bases of the operation log may name.
     pub(crate) retained: Retained,
     /// Not all entries that lead to the pages of the table are in the index yet: nothing is compacted.
@@ -356,6 +360,15 @@ impl Tier {
             bump(&self.counters.write_errors, 1);
         }
         self.free_extents(extents);
+        self.note_room();
+    }
+
+    /// There is room for what a device may have refused.
+    pub(crate) fn note_room(&self) {
+        self.space.refusal.space_freed();
+        if self.failing.load(Ordering::Relaxed) {
+            self.wakers.flusher.wake();
+        }
     }
 
     /// Goes on behind what an earlier store has written.

@@ -4,14 +4,15 @@ use crate::background::flush::{self, FlushPhase};
 use crate::background::idle::Idle;
 use crate::shared::Shared;
 use almandine_epoch::Run;
+use almandine_io::clock;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 /// Sleep while a phase settles.
 const SETTLING: Duration = Duration::from_micros(200);
-/// Sleep after the device refused a write.
-const AFTER_FAILURE: Duration = Duration::from_millis(20);
+/// Sleep after the device refused a write, unless there is room before.
+const AFTER_REFUSAL: Duration = Duration::from_millis(20);
 
 /// Lets pages leave memory.
 pub(crate) struct Flusher {
@@ -30,34 +31,86 @@ impl Flusher {
     pub(crate) fn run(mut self) {
         let mut idle = Idle::default();
         while !self.store.background.stop.load(Ordering::Acquire) {
-            if self.step() {
+            if self.turn() {
                 idle.end();
             } else if let Some(tier) = &self.store.tier {
-                let failing = tier.failing.load(Ordering::Relaxed);
                 let settling = self.flush.phase() != FlushPhase::Rest;
-                tier.wakers.flusher.wait(match (failing, settling) {
-                    (true, _) => AFTER_FAILURE,
-                    (false, true) => SETTLING,
+                tier.wakers.flusher.wait(match (settling, tier.failing.load(Ordering::Relaxed)) {
+                    (true, _) => SETTLING,
+                    (false, true) => AFTER_REFUSAL,
                     (false, false) => idle.sleep(&self.store),
                 });
             }
         }
     }
 
+    /// One step of flushing for a caller that is the background, and asks a device again as often as it calls.
+    pub(crate) fn step(&mut self) {
+        self.store.tier.iter().for_each(|tier| tier.space.refusal.end());
+        let _ = self.turn();
+    }
+
     /// One step of flushing. Returns whether there is more to do at once.
-    pub(crate) fn step(&mut self) -> bool {
+    fn turn(&mut self) -> bool {
         let store = Arc::clone(&self.store);
         let Some(tier) = &store.tier else { return false };
-        let progress = |phase| (phase, tier.counters.pages_flushed.load(Ordering::Relaxed), store.log.pages.resident());
-        let before = progress(self.flush.phase());
+        tier.space.refusal.end_if_old(clock::monotonic_ns());
+        let progress = || (tier.counters.pages_flushed.load(Ordering::Relaxed), store.log.pages.resident());
+        let before = (self.flush.phase(), progress());
         let _ = self.flush.poll();
-        // A device that fails is not asked again at once.
-        let busy = before != progress(self.flush.phase()) && !tier.failing.load(Ordering::Relaxed);
+        // While the device takes nothing, phases follow one another for what leaves memory without it.
+        let busy = before.1 != progress() || before.0 != self.flush.phase() && !tier.failing.load(Ordering::Relaxed);
         if store.epoch.pending() != 0 {
             store.epoch.drain();
         }
         store.refresh_over_limit();
         tier.notify_if_stall_ended(store.log.pages.resident());
         busy
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use crate::{Options, Put, Storage, Store};
+    use almandine_device::{Device, FaultPlan, FaultyDevice, MemoryDevice};
+
+    const NOW_MS: i64 = 1_000_000;
+
+    /// Short memory wakes the flusher, and space that is given back has it ask.
+    #[test]
+    fn a_device_that_refuses_is_asked_for_room_and_not_for_each_wake() {
+        let faulty = Arc::new(FaultyDevice::new(Arc::new(MemoryDevice::new()), 1, FaultPlan::default()));
+        let storage = Storage { pages: Arc::clone(&faulty) as Arc<dyn Device>, values: Arc::new(MemoryDevice::new()) };
+        let options = Options { memory_bytes_max: 1 << 30, storage: Some(storage), background: false, ..Options::default() };
+        let store = Store::open(options).expect("a store");
+        store.settings().set_budget(16 << 20);
+        let (namespace, mut session) = (store.allocate_namespace().expect("a namespace"), store.session().expect("a session"));
+        let mut flusher = Flusher::new(&store.inner).expect("a device");
+        let tier = store.inner.tier.as_ref().expect("a device");
+        faulty.set_plan(FaultPlan { torn_writes: 1_000_000, ..FaultPlan::default() });
+        for number in 0..20_000 {
+            session.enter(NOW_MS);
+            let key = format!("key:{number}");
+            let _ = session.upsert(session.key(namespace, key.as_bytes()), &[b'.'; 900], Put::default());
+            session.leave();
+        }
+        let asked = || tier.counters.writes.load(Ordering::Relaxed);
+        let began_ns = clock::monotonic_ns();
+        (0..2_000).for_each(|_| _ = flusher.turn());
+        let (refused, took_ns) = (asked(), clock::monotonic_ns() - began_ns);
+        let by_time = took_ns / AFTER_REFUSAL.as_nanos() as u64;
+        assert!((1..=1 + by_time).contains(&refused), "it is asked {refused} times in {took_ns} ns");
+        for _ in 0..10 {
+            tier.note_room();
+            (0..100).for_each(|_| _ = flusher.turn());
+        }
+        let by_time = (clock::monotonic_ns() - began_ns) / AFTER_REFUSAL.as_nanos() as u64;
+        assert!((refused + 10..=11 + by_time).contains(&asked()), "{} of {refused} for room", asked() - refused);
+        faulty.set_plan(FaultPlan::default());
+        tier.note_room();
+        (0..200).for_each(|_| _ = flusher.turn());
+        assert!(tier.counters.pages_flushed.load(Ordering::Relaxed) >= 2, "what was refused is written, one page behind the other");
+        assert!(!tier.failing.load(Ordering::Relaxed));
     }
 }

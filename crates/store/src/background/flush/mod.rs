@@ -26,6 +26,7 @@ use crate::tier::statistics::bump;
 use crate::tier::write::ExtentWriter;
 use almandine_base::{sometimes, step};
 use almandine_epoch::{Machine, Phase, Run, Step};
+use almandine_io::clock;
 use almandine_io::storage::Buffer;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -232,12 +233,24 @@ impl Flush {
         self.flush(store, tier, page)
     }
 
+    /// Asks the device to take a page, unless it has refused one and nothing has changed.
     fn flush(&mut self, store: &Shared, tier: &Tier, page: u64) -> bool {
         debug_assert_eq!(store.log.pages.state(page), PageState::Closing, "INV-TIER-1: closed, flushed, evicted");
-        if !tier.pages.begin(page) {
-            // The device is full of pages: compaction makes room.
+        // Where the table of pages has no place, compaction makes one.
+        if tier.space.refusal.holds() || !tier.pages.begin(page) {
             return false;
         }
+        let seen = tier.space.refusal.seen();
+        let is_taken = self.write(store, tier, page);
+        if is_taken {
+            tier.space.refusal.end()
+        } else {
+            tier.space.refusal.refuse(seen, clock::monotonic_ns())
+        }
+        is_taken
+    }
+
+    fn write(&mut self, store: &Shared, tier: &Tier, page: u64) -> bool {
         let written = image::make(&mut self.session, tier, page, &mut self.image, &mut self.extents).and_then(|contents| {
             if contents.records != 0 {
                 bump(&tier.counters.writes, 1);
