@@ -55,7 +55,7 @@ impl StoreDevice<'_> {
 
     /// From now on space is kept for bases (INV-RETAIN-1).
     pub fn keep_for_bases(self) {
-        self.tier.space.retained.turn_on();
+        self.tier.space.retained.turn_on(Log::page_of(self.store.inner.log.head()));
     }
 
     /// Begins a base, before the cut of the log that it begins with: what lies below has no effect of a unit that ends behind that.
@@ -98,7 +98,12 @@ impl StoreDevice<'_> {
         self.store.inner.namespaces.hold(false);
         debug_assert!(base.below <= self.store.inner.log.head(), "INV-TIER-1: the head only grows");
         if is_complete {
-            self.tier.space.retained.complete_base(base.number).into_iter().for_each(|space| self.tier.free(space));
+            self.tier
+                .space
+                .retained
+                .complete_base(base.number, base.next_page())
+                .into_iter()
+                .for_each(|space| self.tier.free(space));
         }
     }
 

@@ -151,7 +151,10 @@ fn value_of(number: u64) -> Vec<u8> {
 
 /// More than a page of keys, all on the device.
 fn rig_with_keys(keys: u64, expiry_ms: Option<i64>) -> Rig {
-    let mut rig = Rig::new();
+    filled(Rig::new(), keys, expiry_ms)
+}
+
+fn filled(mut rig: Rig, keys: u64, expiry_ms: Option<i64>) -> Rig {
     for number in 0..keys {
         assert!(rig.set(rig.namespace, number, &value_of(number), expiry_ms));
         if number.is_multiple_of(50) {
@@ -186,6 +189,35 @@ fn a_bad_block_costs_its_own_records_and_writing_goes_on() {
     }
     assert_eq!(missing, lost);
     assert_eq!(rig.store.figures().totals().live as u64, KEYS - lost);
+}
+
+/// A device that has lost what it could not sync, say: no base names that, so a start has it from the log.
+#[test]
+fn what_a_start_has_from_the_log_is_not_given_up() {
+    const KEYS: u64 = 20_000;
+    let rig = Rig::new();
+    rig.store.device().expect("a device").keep_for_bases();
+    let mut rig = filled(rig, KEYS, None);
+    (0..700).for_each(|number| assert!(rig.set(rig.namespace, number, &value_of(number), None)));
+    rig.damage(300 * 4096, 8192);
+    rig.store.settings().set_compaction(0.01, 1 << 40);
+    let tries = |rig: &mut Rig| {
+        for _ in 0..40 {
+            rig.now_ms += 300_000;
+            rig.maintain(10);
+        }
+    };
+    tries(&mut rig);
+    let tier = rig.tier();
+    assert!(tier.corrupt_blocks >= 2 * 8, "it is tried again and again: {tier:?}");
+    assert_eq!((tier.pages_salvaged, tier.records_lost), (0, 0), "{tier:?}");
+    let device = rig.store.device().expect("a device");
+    let base = device.begin_base(&mut rig.session);
+    device.end_base(base, true);
+    tries(&mut rig);
+    let tier = rig.tier();
+    assert_eq!(tier.pages_salvaged, 1, "{tier:?}");
+    assert!((8..=11).contains(&tier.records_lost), "{tier:?}");
 }
 
 #[test]

@@ -3,6 +3,8 @@
 //! INV-RETAIN-1: what is given up at some time goes back when a base is complete whose walk began behind that: until then a start
 //! from the base before finds all pages that it names. Without a log it goes back at once.
 //!
+//! What is in no complete base is in the log: a start has it from there, whatever the device says by then.
+//!
 //! INV-LEASE-1: what a base with a *lease* names stays beyond that, until the lease ends: a backup copies it.
 
 use super::extent::Extent;
@@ -57,6 +59,8 @@ pub(crate) struct Retained {
     on: AtomicBool,
     /// Walks of bases that have begun.
     begun: AtomicU64,
+    /// No complete base names a page from this one on.
+    named_below: AtomicU64,
     kept: Mutex<Kept>,
     bytes: AtomicU64,
     /// Of these, what only leases keep, or will keep when the next base is complete.
@@ -100,9 +104,16 @@ impl Retained {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// From now on space is kept for bases.
-    pub(crate) fn turn_on(&self) {
+    /// From now on space is kept for bases; one may name pages below this one.
+    pub(crate) fn turn_on(&self, named_below: u64) {
+        self.named_below.store(named_below, Ordering::SeqCst);
         self.on.store(true, Ordering::SeqCst);
+    }
+
+    /// Whether a start has what is on a page from the log, and not from the page.
+    pub(crate) fn is_in_log(&self, page: u64) -> bool {
+        debug_assert_ne!(page, 0, "INV-LOG-1: no record is at address 0");
+        self.on.load(Ordering::SeqCst) && page >= self.named_below.load(Ordering::SeqCst)
     }
 
     /// Takes the space of a page that is not in the table of pages any more; it comes back if nothing may name it.
@@ -130,8 +141,10 @@ impl Retained {
         number
     }
 
-    /// A base is complete and named: what was given up before its walk began goes back, but for what leases cover.
-    pub(crate) fn complete_base(&self, number: u64) -> Vec<Space> {
+    /// A base is complete and named, and names pages below this one: what was given up before its walk began goes back, but for
+    /// what leases cover.
+    pub(crate) fn complete_base(&self, number: u64, named_below: u64) -> Vec<Space> {
+        self.named_below.fetch_max(named_below, Ordering::SeqCst);
         let mut kept = self.kept();
         kept.complete = kept.complete.max(number);
         self.take_free(&mut kept)
@@ -184,27 +197,29 @@ mod tests {
     #[test]
     fn space_goes_back_with_a_base_that_began_behind_it() {
         let retained = Retained::default();
-        assert!(retained.keep(1, Vec::new()).is_some(), "no log");
-        retained.turn_on();
+        assert!(retained.keep(1, Vec::new()).is_some() && !retained.is_in_log(1), "no log");
+        retained.turn_on(1);
         assert!(retained.keep(2, Vec::new()).is_none());
         let first = retained.begin_base();
         assert!(retained.keep(3, vec![Extent::from_word(7 << 24 | 2)]).is_none(), "the walk may have seen it");
         let second = retained.begin_base();
         assert_eq!(retained.bytes(), 2 * PAGE_BYTES as u64 + 8192);
         let pages = |freed: Vec<Space>| freed.iter().map(|space| space.page).collect::<Vec<_>>();
-        assert_eq!(pages(retained.complete_base(first)), [2]);
+        assert!(retained.is_in_log(1) && retained.is_in_log(9));
+        assert_eq!(pages(retained.complete_base(first, 9)), [2]);
+        assert!(!retained.is_in_log(8) && retained.is_in_log(9));
         assert!(retained.keep(4, Vec::new()).is_none());
-        assert_eq!(pages(retained.complete_base(second)), [3]);
+        assert_eq!(pages(retained.complete_base(second, 9)), [3]);
         assert_eq!(retained.bytes(), PAGE_BYTES as u64);
         let third = retained.begin_base();
-        assert_eq!(pages(retained.complete_base(third)), [4]);
+        assert_eq!(pages(retained.complete_base(third, 9)), [4]);
     }
 
     /// INV-LEASE-1.
     #[test]
     fn what_a_leased_base_names_stays_until_the_lease_ends() {
         let retained = Retained::default();
-        retained.turn_on();
+        retained.turn_on(1);
         let pages = |freed: Vec<Space>| freed.iter().map(|space| space.page).collect::<Vec<_>>();
         let page = PAGE_BYTES as u64;
         assert!(retained.keep(1, Vec::new()).is_none());
@@ -212,16 +227,16 @@ mod tests {
         assert!(retained.keep(2, Vec::new()).is_none(), "the walk may have seen it");
         let lease = DeviceLease::new(first, 8 * crate::log::PAGE_WORDS);
         retained.begin_lease(lease);
-        assert_eq!((pages(retained.complete_base(first)), retained.leased_bytes()), (vec![1], page));
+        assert_eq!((pages(retained.complete_base(first, 9)), retained.leased_bytes()), (vec![1], page));
         assert!(retained.keep(3, Vec::new()).is_none() && retained.keep(8, Vec::new()).is_none());
         assert_eq!((retained.bytes(), retained.leased_bytes()), (3 * page, 2 * page));
         let second = retained.begin_base();
-        assert_eq!(pages(retained.complete_base(second)), [8], "a page that came behind the leased base");
+        assert_eq!(pages(retained.complete_base(second, 9)), [8], "a page that came behind the leased base");
         assert!(retained.keep(4, Vec::new()).is_none());
         assert_eq!((retained.bytes(), retained.leased_bytes()), (3 * page, 3 * page));
         assert_eq!(pages(retained.end_lease(lease)), [2, 3], "and not what the last base may name");
         assert_eq!((retained.bytes(), retained.leased_bytes()), (page, 0));
         let third = retained.begin_base();
-        assert_eq!(pages(retained.complete_base(third)), [4]);
+        assert_eq!(pages(retained.complete_base(third, 9)), [4]);
     }
 }

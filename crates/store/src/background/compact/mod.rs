@@ -133,6 +133,11 @@ impl Compaction {
         let rate = tier.limits.compaction_rate.load(Ordering::Relaxed);
         self.not_before_ms = clock_ms + PAGE_BYTES as u64 * 1000 / rate;
         if self.damaged.is_hopeless(page) {
+            if tier.space.retained.is_in_log(page) {
+                // What is given up is so in the log, too. Until a base names the page a start has all of it.
+                self.damaged.rest(page, now_ms);
+                return true;
+            }
             self.begin_salvage(session, tier, page, now_ms);
             return true;
         }
