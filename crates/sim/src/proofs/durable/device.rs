@@ -82,10 +82,11 @@ impl Device {
         self.harm != Harm::None
     }
 
-    /// Whether units of several commands are never done in part: a command that needs a record which the device does not give fails
-    /// by itself.
+    /// Whether units of several commands are never done in part: a command that needs a record which the device does not give, or
+    /// has lost with a sync that failed, fails by itself.
     pub(super) fn gives_all(&self) -> bool {
-        self.harm != Harm::Hidden && self.faults.read_errors == 0 && self.log_harm == Harm::None
+        let fails_to_give = self.faults.read_errors + self.faults.sync_errors > 0;
+        self.harm != Harm::Hidden && !fails_to_give && self.log_harm == Harm::None
     }
 
     pub(super) fn begin_faults(&self) {
@@ -105,7 +106,7 @@ impl Device {
         let mut faults = self.faults.clone();
         match machine.draw(4) {
             0 if !self.gives_all() => faults.read_errors = ALL,
-            1 => faults.sync_errors = ALL,
+            1 if !self.gives_all() => faults.sync_errors = ALL,
             2 => faults.punch_errors = ALL,
             _ => faults.write_errors = ALL,
         }
