@@ -16,6 +16,7 @@ use std::slice;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
+use crate::memory::Reservation;
 #[cfg(feature = "sim")]
 use crate::sim::world;
 
@@ -29,7 +30,8 @@ pub struct SharedMapping(Words);
 #[derive(Debug)]
 enum Words {
     Mapped(Mapped),
-    Own(Box<[AtomicU64]>),
+    /// That many, at the beginning of this: what no thread has used is not in memory.
+    Own(Reservation, usize),
     #[cfg(feature = "sim")]
     Sim(Arc<[AtomicU64]>),
 }
@@ -96,10 +98,12 @@ impl SharedMapping {
         map(&file, bytes / WORD)
     }
 
-    /// Zeroes without a name, which end with the process.
-    #[must_use]
-    pub fn unnamed(words: usize) -> Self {
-        Self(Words::Own((0..words).map(|_| AtomicU64::new(0)).collect()))
+    /// Zeroes without a name, which end with the process. Memory comes with their use.
+    ///
+    /// # Errors
+    /// When there is no room for them.
+    pub fn unnamed(words: usize) -> io::Result<Self> {
+        Ok(Self(Words::Own(Reservation::small_pages(words * WORD)?, words)))
     }
 
     /// The words.
@@ -109,7 +113,8 @@ impl SharedMapping {
             // SAFETY: the range is mapped, aligned to pages and initialized until this is dropped; other users of the same file
             // have it as atomics, too.
             Words::Mapped(mapped) => unsafe { slice::from_raw_parts(mapped.base.as_ptr(), mapped.words) },
-            Words::Own(words) => words,
+            // SAFETY: the range is reserved, aligned, zeroed and used as atomics only until this is dropped, and is as long.
+            Words::Own(memory, words) => unsafe { slice::from_raw_parts(memory.base().as_ptr().cast(), *words) },
             #[cfg(feature = "sim")]
             Words::Sim(words) => words,
         }

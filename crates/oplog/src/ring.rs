@@ -104,7 +104,7 @@ impl Ring {
         let words = (bytes / WORD).next_power_of_two().max(BODY);
         let mapping = match directory {
             Some(directory) => SharedMapping::create(directory, &name.file(), BODY + words)?,
-            None => SharedMapping::unnamed(BODY + words),
+            None => SharedMapping::unnamed(BODY + words)?,
         };
         let header = mapping.words();
         // The magic last: what has it is whole.
