@@ -2,7 +2,7 @@
 
 use almandine_command_spec::{CommandSpec, Group, Traits};
 use almandine_handler::{AdminCall, Command, CommandError, Handler, Outcome, help};
-use almandine_instance::Instance;
+use almandine_instance::{Instance, UploadState};
 
 use crate::operators::outside_epoch;
 
@@ -62,7 +62,12 @@ const SEAL: Command = Command {
 };
 
 const ABORT: Command = Command {
-    spec: CommandSpec { name: "BACKUP|ABORT", id: 1071, summary: "Gives up a backup that is not sealed yet.", ..CHANGES },
+    spec: CommandSpec {
+        name: "BACKUP|ABORT",
+        id: 1071,
+        summary: "Gives up a backup that is not sealed yet, or not in object storage.",
+        ..CHANGES
+    },
     run: Handler::Admin(|call| {
         changed(call, |instance| {
             if instance.persistence.backups.abort()? {
@@ -111,12 +116,23 @@ const LIST: Command = Command {
 const STATUS: Command = Command {
     spec: CommandSpec { name: "BACKUP|STATUS", id: 1077, summary: "Returns how far the backup is.", ..TELLS },
     run: Handler::Admin(|call| {
-        let figures = call.context.instance.persistence.backups.figures();
-        let (start, end) = (figures.start_s.to_string(), figures.end_s.to_string());
-        call.reply.map(4);
-        for (name, value) in
-            [("state", figures.state.name()), ("error", &*figures.error), ("start_time", &*start), ("end_time", &*end)]
-        {
+        let backups = &call.context.instance.persistence.backups;
+        let (figures, upload) = (backups.figures(), backups.uploads.figures());
+        let (start, end, left) = (figures.start_s.to_string(), figures.end_s.to_string(), upload.left_bytes.to_string());
+        let fields = [
+            ("state", figures.state.name()),
+            ("error", &*figures.error),
+            ("start_time", &*start),
+            ("end_time", &*end),
+            // Beyond those of Redis, and only where backups go to object storage.
+            ("upload_state", upload.state.name()),
+            ("upload_name", &*upload.name),
+            ("upload_left_bytes", &*left),
+            ("upload_error", &*upload.last_error),
+        ];
+        let told = if upload.state == UploadState::Off { &fields[..4] } else { &fields };
+        call.reply.map(told.len());
+        for (name, value) in told {
             call.reply.bulk(name.as_bytes());
             call.reply.bulk(value.as_bytes());
         }

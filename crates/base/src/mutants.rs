@@ -226,6 +226,16 @@ table! {
     PageBeginLast,
     /// Archive with pages: what was read counts only if the manifest still names the base.
     ConfirmPages,
+    /// Backups in object storage: the inventory is made last.
+    InventoryLast,
+    /// Backups in object storage: none is dropped behind one that may still be given up.
+    HeedOutgoing,
+    /// Backups in object storage: older ones are dropped when the newest is seen to be whole.
+    LookAtNewest,
+    /// Backups in object storage: one that is dropped loses its inventory first.
+    DropInventoryFirst,
+    /// Backups in object storage: comparing the sums of pieces that are restored.
+    ComparePieces,
     /// Log: syncing the directory before the manifest names a file in it.
     SyncNames,
     /// Log: comparing the sum of the part before with what a part follows.

@@ -79,16 +79,22 @@ enum Task {
         #[arg(long)]
         yes: bool,
     },
-    /// Copy the archive of a log from object storage to a directory, for a look or a restart at a point in time. The server that
-    /// writes it goes on; another one that is to go on with it starts with `log-object-url` and an empty directory instead.
+    /// Copy a backup or the archive of a log from object storage to a directory, for a look or a restart at a point in time. The
+    /// server that writes it goes on; one that is to go on with an archive starts with `log-object-url` and an empty directory.
     Fetch {
         /// s3://BUCKET/FOLDER, az://CONTAINER/FOLDER, gs://BUCKET/FOLDER or file:///FOLDER, with credentials from the environment.
         url: String,
         /// Where the log is to be; empty, or not there yet.
-        directory: PathBuf,
+        #[arg(required_unless_present = "list")]
+        directory: Option<PathBuf>,
         /// Where what its base names in storage-dir is to be: a directory that is empty, or not there yet.
         #[arg(long, value_name = "DIRECTORY")]
         storage_dir: Option<PathBuf>,
+        /// Only list the backups: their names, bytes, and the times from which and to which each has every moment.
+        #[arg(long, conflicts_with = "directory")]
+        list: bool,
+        #[command(flatten)]
+        choice: fetch::Choice,
     },
     /// Write a log, an append-only file of Redis or a snapshot in another form. What is read is not changed.
     Convert(convert::Convert),
@@ -135,7 +141,10 @@ fn read_keys(path: &Path) -> Result<Arc<LogKeys>, Fault> {
 fn run(cli: &Cli, keys: Option<Arc<LogKeys>>, report: &mut Report) -> Result<Outcome, Fault> {
     match &cli.command {
         Task::PrintReference(_) => Ok(Outcome::Whole),
-        Task::Fetch { url, directory, storage_dir } => Ok(fetch::fetch(url, (directory, storage_dir.as_deref()), keys, report)),
+        Task::Fetch { url, directory, storage_dir, choice, .. } => Ok(match directory {
+            Some(directory) => fetch::fetch(url, choice, (directory, storage_dir.as_deref()), keys, report),
+            None => fetch::list(url, report),
+        }),
         Task::Convert(task) => Ok(convert::convert(task, cli.key_file.as_deref(), report)),
         Task::Ping(task) => Ok(ping::ping(task, report)),
         Task::Support(task) => Ok(support::support(task, report)),

@@ -42,7 +42,8 @@ pub use pause::{Pause, PauseScope};
 pub use persistence::{
     Archive, ArchiveFigures, ArchiveState, BackupFigures, BackupFiles, BackupState, Backups, Cancelled, Hearing, Loading,
     LoadingFigures, LogSeal, OperationLog, Persistence, Reload, RewriteBegun, RewriteCause, RewriteFigures, RewriteOutcome,
-    RewriteRuns, Rewrites, SaveFigures, SaveMeter, SaveOutcome, SaveRefused, SaveTask, Saves,
+    RewriteRuns, Rewrites, SaveFigures, SaveMeter, SaveOutcome, SaveRefused, SaveTask, Saves, Sealed, UploadFigures, UploadState,
+    Uploads,
 };
 pub use rest::{Awake, Rest};
 pub use shutdown::{Shutdown, ShutdownRequest};

@@ -11,6 +11,7 @@
 pub mod append;
 pub mod archive;
 pub mod backup;
+pub mod backup_store;
 pub mod directory;
 pub mod draft;
 pub mod encryption;

@@ -23,7 +23,7 @@ use almandine_recovery::base::DeviceHead;
 use crate::background::Control;
 use crate::listeners::{Asked, Listeners};
 use crate::network::Network;
-use crate::operation_log::{Archiver, LogSlot, Rewriter};
+use crate::operation_log::{Archiver, LogSlot, Rewriter, Uploader};
 use crate::snapshots::Saver;
 use crate::tls::Tls;
 use crate::workers::Workers;
@@ -81,8 +81,8 @@ pub struct Node {
     log: Arc<LogSlot>,
     /// Gives it new bases; none once the node is stopped.
     rewriter: Option<Rewriter>,
-    /// Ships it to object storage, where settings say so; none once the node is stopped.
-    archiver: Option<Archiver>,
+    /// Ship it and its backups to object storage, where settings say so; none once the node is stopped.
+    shippers: (Option<Archiver>, Option<Uploader>),
 }
 
 /// Where the data is that a node starts with.
@@ -160,15 +160,18 @@ impl Node {
         let saver = snapshots::start(Arc::clone(&instance), Arc::clone(&host), load_log(&instance, &host, &log, table))?;
         let (control, saver) = (Some(control), Some(saver));
         let below = Arc::clone(&host);
-        let copies = operation_log::install_backups(&instance, move |settings| below.directory(settings));
+        let helpers = operation_log::install_backups(&instance, move |settings| below.directory(settings));
+        let below = Arc::clone(&host);
+        let uploader = Uploader::start(&instance, Arc::clone(&helpers.outbox), move |settings| below.directory(settings))?;
         let rewriter = Some(operation_log::start(
             Arc::clone(&instance),
             Arc::clone(&log),
             Box::new(move |settings| host.directory(settings)),
-            copies,
+            helpers,
         )?);
         let archiver = Archiver::start(Arc::clone(&instance), Arc::clone(&log))?;
-        Ok(Self { instance, table, network, handle, reactor: selected.kind, control, saver, data, log, rewriter, archiver })
+        let shippers = (archiver, uploader);
+        Ok(Self { instance, table, network, handle, reactor: selected.kind, control, saver, data, log, rewriter, shippers })
     }
 
     /// Begins to serve, and loads the data that is there. What takes a moment only is loaded before: clients wait for it, and are
@@ -287,7 +290,11 @@ impl Node {
         if !std::thread::panicking() {
             operation_log::end(&self.instance, &self.log);
         }
-        if let Some(archiver) = self.archiver.take() {
+        let (archiver, uploader) = std::mem::take(&mut self.shippers);
+        if let Some(uploader) = uploader {
+            uploader.join();
+        }
+        if let Some(archiver) = archiver {
             archiver.join();
         }
         self.network.end_console();

@@ -75,7 +75,17 @@ section! {
     "backup-sealed-ttl": NATURAL = "0" [] "Seconds after which a sealed backup is removed; 0 for never, before BACKUP CLEANUP."
         => backup_sealed_s: u64;
     "backup-copy-rate": (Kind::Memory(1 << 20, i64::MAX as u64)) = "256mb" [own]
-        "Bytes per second that a backup copies of storage-dir." => backup_copy_rate: u64;
+        "Bytes per second that a backup copies of storage-dir, and those that are shipped to backup-object-url."
+        => backup_copy_rate: u64;
+    "backup-object-url": TEXT = "" [immutable own]
+        "Object storage that sealed backups are shipped to, in the form of log-object-url, in a folder of their own. Several \
+         servers may have the same. Needs a server built with the feature object-store." => backup_object_url: String;
+    "backup-object-keep": NATURAL = "0" [own]
+        "Backups of this server that are kept there; older ones are dropped behind a newer one that is whole. 0 for all."
+        => backup_object_keep: u64;
+    "backup-object-ttl": NATURAL = "0" [own]
+        "Seconds after which a backup of this server is dropped there, but for its newest one; 0 for never."
+        => backup_object_ttl_s: u64;
     "no-appendfsync-on-rewrite": YES_NO = "no" [] "Do not flush while the log of writes is rewritten.";
     "auto-aof-rewrite-percentage": NATURAL = "100" []
         "Growth at which the log of writes is rewritten, in per cent of what it was behind the last time; 0 for never."

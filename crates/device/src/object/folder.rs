@@ -57,6 +57,26 @@ impl ObjectFolder {
         }
     }
 
+    /// Makes objects, all at once: which ones were not there.
+    ///
+    /// # Errors
+    /// As the store reports them; then some may have been made.
+    pub fn create_all(&self, objects: Vec<(String, Vec<u8>)>) -> io::Result<Vec<bool>> {
+        let put = |(name, bytes): (String, Vec<u8>)| {
+            debug_assert!(!name.is_empty() && !name.contains('/'), "all objects are in one folder");
+            let path = self.prefix.clone().join(name);
+            async move {
+                match self.store.put_opts(&path, bytes.into(), PutMode::Create.into()).await {
+                    Ok(_) => Ok(true),
+                    Err(object_store::Error::AlreadyExists { .. }) => Ok(false),
+                    Err(error) => Err(self.failed("make", &error)),
+                }
+            }
+        };
+        let at_once = objects.len().clamp(1, AT_ONCE);
+        self.runtime.block_on(stream::iter(objects.into_iter().map(put)).buffered(at_once).try_collect())
+    }
+
     /// The bytes of an object; none where there is none.
     ///
     /// # Errors

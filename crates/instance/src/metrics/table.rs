@@ -9,7 +9,7 @@ use almandine_oplog::writer::LogFigures;
 use super::MetricValue::{Decimal, Integer, Microseconds, Percent, Signed, Text};
 use super::readings::{Readings, human, ratio};
 use super::{Metric, MetricKind, MetricValue, Section};
-use crate::{Archive, ArchiveState, LoadingFigures, PauseScope, REDIS_VERSION, VERSION};
+use crate::{Archive, ArchiveState, LoadingFigures, PauseScope, REDIS_VERSION, UploadFigures, UploadState, VERSION};
 
 macro_rules! metrics {
     ($($section:ident $kind:ident $name:ident: $help:literal = $value:expr;)+) => {
@@ -436,6 +436,20 @@ metrics! {
         |r| of_archive(r, |archive| Integer(archive.shipped().pages));
     Storage Gauge log_archive_left_pages: "Pages of storage-dir that are looked at before the archive has the last base" =
         |r| of_archive(r, |archive| Integer(archive.shipped().pages_left));
+    Storage Text backup_upload_state: "How the last upload of a backup to object storage fares: idle, shipping, failing, shipped, \
+        given-up; this and the next six with backup-object-url" =
+        |r| of_uploads(r, |uploads| Text(uploads.state.name().to_owned()));
+    Storage Gauge backup_upload_left_bytes: "Bytes of it that were not looked at yet" =
+        |r| of_uploads(r, |uploads| Integer(uploads.left_bytes));
+    Storage Counter backup_upload_shipped_bytes: "Bytes of backups that were shipped since the start" =
+        |r| of_uploads(r, |uploads| Integer(uploads.shipped_bytes));
+    Storage Gauge backup_upload_last_time: "When the last one was there as a whole since the start, Unix seconds; 0: none was" =
+        |r| of_uploads(r, |uploads| Integer(uploads.shipped_s.max(0).unsigned_abs()));
+    Storage Gauge backup_upload_kept: "Backups of this server that are in object storage" =
+        |r| of_uploads(r, |uploads| Integer(uploads.kept));
+    Storage Counter backup_upload_errors: "Failures to ship or to drop one, which are tried again" =
+        |r| of_uploads(r, |uploads| Integer(uploads.errors));
+    Storage Text backup_upload_last_error: "What the last of these said" = |r| of_uploads(r, |uploads| Text(uploads.last_error));
     Storage Gauge log_memory_limit_bytes: "Bytes of log pages that maxmemory leaves, with a device" =
         |r| Integer(r.tier.log_limit_bytes);
     Storage Counter storage_updates_in_place: "Updates that changed a record where it is" = |r| {
@@ -468,6 +482,12 @@ fn of_log(readings: &Readings<'_>, figure: impl FnOnce(&LogFigures) -> u64) -> M
 fn of_archive(readings: &Readings<'_>, figure: impl FnOnce(&Archive) -> MetricValue) -> MetricValue {
     let archive = &readings.instance.persistence.archive;
     if archive.state().0 == ArchiveState::Off { MetricValue::Absent } else { figure(archive) }
+}
+
+/// A figure of uploads, where backups go to object storage.
+fn of_uploads(readings: &Readings<'_>, figure: impl FnOnce(UploadFigures) -> MetricValue) -> MetricValue {
+    let uploads = readings.instance.persistence.backups.uploads.figures();
+    if uploads.state == UploadState::Off { MetricValue::Absent } else { figure(uploads) }
 }
 
 /// A figure of loading, which is shown meanwhile only.

@@ -13,7 +13,7 @@ use crate::fault::Fault;
 use crate::manifest::Manifest;
 
 /// The directory is being made, and counts when this file is gone.
-const FETCHING: &str = "FETCHING";
+pub(crate) const FETCHING: &str = "FETCHING";
 
 /// What was fetched.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

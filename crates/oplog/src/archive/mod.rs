@@ -27,6 +27,7 @@ use std::io;
 
 pub use self::catalog::Catalog;
 pub use self::fault::ArchiveFault;
+pub(crate) use self::fetch::FETCHING;
 pub use self::fetch::{Fetched, copy, fetch, is_to_be_fetched};
 use self::owner::Owner;
 pub use self::pages::{NoPages, PAGES_PART, PageSource, PageTable, PageTarget, TakeBytes};
@@ -45,6 +46,14 @@ pub trait Objects: Send {
     /// # Errors
     /// As the store reports them; then it may have been made.
     fn create(&self, name: &str, bytes: &[u8]) -> io::Result<bool>;
+
+    /// Makes objects: which ones were not there. Several are made at once where that is possible.
+    ///
+    /// # Errors
+    /// As the store reports them; then some may have been made.
+    fn create_all(&self, objects: Vec<(String, Vec<u8>)>) -> io::Result<Vec<bool>> {
+        objects.iter().map(|(name, bytes)| self.create(name, bytes)).collect()
+    }
 
     /// The bytes of an object; none where there is none.
     ///

@@ -39,10 +39,10 @@ struct Contents {
 }
 
 #[derive(Clone, Default)]
-struct Random(u64);
+pub(super) struct Random(pub(super) u64);
 
 impl Random {
-    fn next(&mut self, below: u64) -> u64 {
+    pub(super) fn next(&mut self, below: u64) -> u64 {
         self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 33) % below
     }
@@ -61,7 +61,7 @@ impl Store {
         answer.filter(|_| !fails).ok_or_else(|| io::Error::other("the store is away"))
     }
 
-    fn fail_one_in(&self, count: u64) {
+    pub(super) fn fail_one_in(&self, count: u64) {
         self.0.lock().unwrap().fail_one_in = count;
     }
 

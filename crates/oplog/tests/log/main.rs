@@ -3,6 +3,7 @@
 
 mod archive;
 mod backup;
+mod backup_store;
 mod damage;
 mod encryption;
 mod packed;

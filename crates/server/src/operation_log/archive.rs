@@ -122,7 +122,8 @@ impl Work {
                 let settings = &self.instance.config.snapshot().settings;
                 let device = self.instance.keyspace.log().device();
                 let pages = device.map(|device| Box::new(ShippedPages::new(device.storage())) as _);
-                Shipper::begin(object_folder(&settings.persistence.log_object_url)?, &log.directory)?.with_pages(pages)
+                Shipper::begin(object_folder("log-object-url", &settings.persistence.log_object_url)?, &log.directory)?
+                    .with_pages(pages)
             }
         };
         let shipped = shipper.advance(log.id, lsn, base);

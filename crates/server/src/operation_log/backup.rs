@@ -5,29 +5,38 @@ use std::sync::{Arc, Weak};
 
 use almandine_base::step;
 use almandine_config::Settings;
-use almandine_instance::{BackupFiles, Instance, RewriteOutcome};
-use almandine_io::files;
+use almandine_instance::{BackupFiles, Instance, RewriteOutcome, Sealed};
+use almandine_io::{clock, files};
 use almandine_keyspace::DeviceBase;
 use almandine_oplog::backup::{Pinned, check_empty, clear, keep, pin_base, seal};
+use almandine_oplog::backup_store::Ledger;
 
 use super::base::DEVICE_PART;
 use super::page_copies::{self, Order, PageCopies};
 use super::retained::fills_storage;
 use super::running::RunningLog;
+use super::uploader::Outbox;
 
 /// The directory of backups.
 struct BackupDirectory {
     instance: Weak<Instance>,
     node: Box<dyn Fn(&Settings) -> PathBuf + Send + Sync>,
-    copies: Arc<PageCopies>,
+    helpers: Helpers,
 }
 
-/// Backups of a node lie below its directory, which `node` says. Returns what copies for them, for the thread that writes bases.
-pub(crate) fn install(instance: &Arc<Instance>, node: impl Fn(&Settings) -> PathBuf + Send + Sync + 'static) -> Arc<PageCopies> {
-    let copies = Arc::<PageCopies>::default();
-    let directory = BackupDirectory { instance: Arc::downgrade(instance), node: Box::new(node), copies: Arc::clone(&copies) };
+/// What takes backups further, beside the thread that writes bases.
+#[derive(Clone, Default)]
+pub(crate) struct Helpers {
+    copies: Arc<PageCopies>,
+    pub(crate) outbox: Arc<Outbox>,
+}
+
+/// Backups of a node lie below its directory, which `node` says.
+pub(crate) fn install(instance: &Arc<Instance>, node: impl Fn(&Settings) -> PathBuf + Send + Sync + 'static) -> Helpers {
+    let helpers = Helpers::default();
+    let directory = BackupDirectory { instance: Arc::downgrade(instance), node: Box::new(node), helpers: helpers.clone() };
     instance.persistence.backups.install(Box::new(directory));
-    copies
+    helpers
 }
 
 impl BackupDirectory {
@@ -50,14 +59,21 @@ impl BackupFiles for BackupDirectory {
     }
 
     fn clear(&self) -> Result<(), String> {
-        self.copies.stop();
+        self.helpers.copies.stop();
         let path = self.path(&*self.instance()?)?;
         page_copies::clear(&path);
         clear(&path).map_err(|fault| fault.to_string())
     }
+
+    fn give_up(&self) -> Result<(), String> {
+        let instance = self.instance()?;
+        let node = (self.node)(&instance.config.snapshot().settings);
+        let given_up = self.helpers.outbox.ledger(&instance, &node).and_then(|ledger| ledger.map_or(Ok(()), Ledger::give_up));
+        given_up.map_err(|fault| fault.to_string())
+    }
 }
 
-fn path(instance: &Instance, node: &Path) -> Result<PathBuf, String> {
+pub(super) fn path(instance: &Instance, node: &Path) -> Result<PathBuf, String> {
     let node = if node.as_os_str().is_empty() { Path::new(".") } else { node };
     let node = files::canonical(node).map_err(|error| format!("{} is not to be had: {error}", node.display()))?;
     Ok(node.join(&instance.config.snapshot().settings.persistence.backup_directory))
@@ -66,12 +82,12 @@ fn path(instance: &Instance, node: &Path) -> Result<PathBuf, String> {
 /// The backup that the thread has begun.
 pub(super) struct Backup {
     pinned: Option<Pinned>,
-    copies: Arc<PageCopies>,
+    helpers: Helpers,
 }
 
 impl Backup {
-    pub(super) fn new(copies: Arc<PageCopies>) -> Self {
-        Self { pinned: None, copies }
+    pub(super) fn new(helpers: Helpers) -> Self {
+        Self { pinned: None, helpers }
     }
 
     /// A base was written, of this backup; with a device, what it names there is copied now.
@@ -91,7 +107,7 @@ impl Backup {
             let (pinned, files) = pin_base(&log.directory, &directory).map_err(|fault| fault.to_string())?;
             if let Some(base) = device {
                 let order = Order { number, directory, table: pinned.base_path(DEVICE_PART), log: pinned.log(), base };
-                self.copies.start(instance, order)?;
+                self.helpers.copies.start(instance, order)?;
             } else {
                 tracing::info!("The backup in {} has its base; BACKUP SEAL ends it", directory.display());
             }
@@ -118,7 +134,7 @@ impl Backup {
     }
 
     /// Does what is asked of the one that is under way. True: it has.
-    pub(super) fn go_on(&mut self, instance: &Instance, log: Option<&RunningLog>) -> bool {
+    pub(super) fn go_on(&mut self, instance: &Instance, node: &Path, log: Option<&RunningLog>) -> bool {
         let persistence = &instance.persistence;
         let backups = &persistence.backups;
         let log = log.filter(|_| persistence.log.is_on());
@@ -130,10 +146,10 @@ impl Backup {
             backups.fail("storage-dir was full, and only the backup needed some of it");
         }
         if !backups.copies() {
-            self.copies.stop();
+            self.helpers.copies.stop();
         }
         let Some(log) = log else { return false };
-        if let Some((number, copied)) = self.copies.take_copied() {
+        if let Some((number, copied)) = self.helpers.copies.take_copied() {
             match &copied {
                 Ok(_) => tracing::info!("The backup has its base and what that names; BACKUP SEAL ends it"),
                 Err(why) => tracing::error!("The backup has failed: {why}"),
@@ -145,7 +161,15 @@ impl Backup {
         backups.end(number, || {
             let sealed = self.pinned.take().ok_or_else(|| "its base is unknown".to_owned()).and_then(|pinned| {
                 let end = log.writer.rotate().map_err(|fault| fault.to_string())?;
-                seal(pinned, &log.directory, end.place).map_err(|fault| fault.to_string())
+                // What a killed server has sealed is known to be on its way.
+                let ledger = self.helpers.outbox.ledger(instance, node).map_err(|fault| fault.to_string())?;
+                let upload =
+                    ledger.map(|ledger| outgoing(ledger, &pinned, backups.figures().start_s, end.place.lsn)).transpose()?;
+                let files = seal(pinned, &log.directory, end.place).map_err(|fault| {
+                    let _ = ledger.map(Ledger::give_up);
+                    fault.to_string()
+                })?;
+                Ok(Sealed { files, upload })
             });
             match &sealed {
                 Ok(_) => tracing::info!("The backup is sealed"),
@@ -159,8 +183,15 @@ impl Backup {
     /// The server ends.
     pub(super) fn end(self, instance: &Instance) {
         instance.persistence.backups.fail("the server ends");
-        self.copies.stop();
+        self.helpers.copies.stop();
     }
+}
+
+/// The name of a backup that ends here, which is to be in object storage.
+fn outgoing(ledger: &Ledger, pinned: &Pinned, start_s: i64, lsn: u64) -> Result<String, String> {
+    let seconds = |seconds: i64| u64::try_from(seconds).unwrap_or(0);
+    let begun = ledger.begin((seconds(clock::unix_ms() / 1000), lsn), (pinned.log(), seconds(start_s)));
+    begun.map(|outgoing| outgoing.name.to_string()).map_err(|fault| fault.to_string())
 }
 
 const LOG_BROKEN: &str = "the log of writes was broken";

@@ -23,7 +23,7 @@ pub(super) fn prepare(settings: &Settings, base: &Path, directory: &Directory, k
         return Ok(None);
     }
     let failed = |fault: ArchiveFault| io::Error::other(format!("log-object-url {url}: {fault}"));
-    let objects = object_folder(url)?;
+    let objects = object_folder("log-object-url", url)?;
     if is_to_be_fetched(directory).map_err(io::Error::other)? {
         let began_ns = clock::monotonic_ns();
         tracing::info!("There is no log in {}: it is fetched from {url}, if that has one", directory.path().display());

@@ -22,6 +22,7 @@ mod rewriter;
 mod rings;
 mod running;
 mod switch;
+mod uploader;
 
 use almandine_base::step;
 use almandine_config::Settings;
@@ -41,6 +42,7 @@ pub(crate) use retained::{fills_storage, retained_too_much};
 pub(crate) use rewriter::{Rewriter, start};
 pub(crate) use running::LogSlot;
 pub(crate) use switch::follow;
+pub(crate) use uploader::Uploader;
 
 /// What cannot be followed of the settings.
 pub(crate) fn check(settings: &Settings) -> Result<(), String> {
@@ -57,6 +59,10 @@ pub(crate) fn check(settings: &Settings) -> Result<(), String> {
              encrypted. Leave one of both out"
                 .to_owned(),
         );
+    }
+    let persistence = &settings.persistence;
+    if !persistence.backup_object_url.is_empty() && persistence.backup_object_url == persistence.log_object_url {
+        return Err("backup-object-url and log-object-url need folders of their own".to_owned());
     }
     check_archive(settings)
 }

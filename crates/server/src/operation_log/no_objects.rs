@@ -8,8 +8,9 @@ use almandine_oplog::archive::Objects;
 ///
 /// # Errors
 /// Always.
-pub fn object_folder(_: &str) -> io::Result<Box<dyn Objects>> {
-    let text = "log-object-url: this server was built without object storage; \
-                build one with `cargo build --release --features object-store`";
+pub fn object_folder(setting: &str, _: &str) -> io::Result<Box<dyn Objects>> {
+    let text = format!(
+        "{setting}: this server was built without object storage; build one with `cargo build --release --features object-store`"
+    );
     Err(io::Error::new(io::ErrorKind::Unsupported, text))
 }

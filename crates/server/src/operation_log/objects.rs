@@ -1,4 +1,4 @@
-//! Object storage that the archive of the log is in.
+//! Object storage that the archive of the log and backups are in.
 
 use std::io;
 
@@ -10,6 +10,10 @@ struct Folder(ObjectFolder);
 impl Objects for Folder {
     fn create(&self, name: &str, bytes: &[u8]) -> io::Result<bool> {
         self.0.create(name, bytes)
+    }
+
+    fn create_all(&self, objects: Vec<(String, Vec<u8>)>) -> io::Result<Vec<bool>> {
+        self.0.create_all(objects)
     }
 
     fn get(&self, name: &str) -> io::Result<Option<Vec<u8>>> {
@@ -29,11 +33,11 @@ impl Objects for Folder {
     }
 }
 
-/// The objects below an address.
+/// The objects below an address, which `setting` names.
 ///
 /// # Errors
 /// When it is not understood.
-pub fn object_folder(url: &str) -> io::Result<Box<dyn Objects>> {
-    let folder = ObjectFolder::open(url).map_err(|error| io::Error::new(error.kind(), format!("log-object-url: {error}")))?;
+pub fn object_folder(setting: &str, url: &str) -> io::Result<Box<dyn Objects>> {
+    let folder = ObjectFolder::open(url).map_err(|error| io::Error::new(error.kind(), format!("{setting}: {error}")))?;
     Ok(Box::new(Folder(folder)))
 }

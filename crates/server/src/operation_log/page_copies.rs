@@ -224,16 +224,26 @@ impl Target {
     fn end(self, directory: &Path) -> io::Result<Vec<PathBuf>> {
         self.values.sync()?;
         self.pages.sync()?;
-        let mut all = Vec::new();
-        for device in [&self.pages, &self.values] {
-            let mut names = files::names(device.path())?;
-            names.sort_unstable();
-            // Its lock is of no use to a copy.
-            all.extend(names.into_iter().filter(|name| name != file::LOCK).map(|name| device.path().join(name)));
-        }
+        let all = files_of(directory)?;
         [directory.join(STORAGE), directory.to_owned()].iter().try_for_each(files::sync_directory)?;
         Ok(all)
     }
+}
+
+/// The files of a copy in the directory of a backup; none where there is no copy.
+pub(super) fn files_of(directory: &Path) -> io::Result<Vec<PathBuf>> {
+    let mut all = Vec::new();
+    for part in [Part::Log, Part::Values] {
+        let path = directory.join(STORAGE).join(part.name());
+        let mut names = match files::names(&path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+            names => names?,
+        };
+        names.sort_unstable();
+        // Its lock is of no use to a copy.
+        all.extend(names.into_iter().filter(|name| name != file::LOCK).map(|name| path.join(name)));
+    }
+    Ok(all)
 }
 
 /// Removes what a copy has left in the directory of a backup, and nothing else.

@@ -17,8 +17,7 @@ use almandine_io::thread::{self, JoinHandle, Waker};
 use almandine_keyspace::DeviceBase;
 use almandine_recovery::save::SaveError;
 
-use super::backup::Backup;
-use super::page_copies::PageCopies;
+use super::backup::{Backup, Helpers};
 use super::retained::retained_too_much;
 use super::running::{LogSlot, RunningLog};
 use super::{base, rekey};
@@ -54,12 +53,12 @@ impl Rewriter {
     }
 }
 
-/// Starts the thread; `copies` copies for its backups.
+/// Starts the thread; `helpers` take its backups further.
 pub(crate) fn start(
     instance: Arc<Instance>,
     log: Arc<LogSlot>,
     directory: NodeDirectory,
-    copies: Arc<PageCopies>,
+    helpers: Helpers,
 ) -> io::Result<Rewriter> {
     let waker = Arc::new(Waker::new());
     instance.persistence.rewrites.install_waker(Arc::clone(&waker));
@@ -67,10 +66,11 @@ pub(crate) fn start(
     let thread = thread::spawn("rewriter", move || {
         // Where that is not allowed, it competes with the workers on equal terms.
         let _ = thread::rank_behind_workers(thread::Rank::Copies);
-        let mut backup = Backup::new(copies);
+        let mut backup = Backup::new(helpers);
         while !instance.shutdown.requested() {
             let persistence = &instance.persistence;
-            if backup.go_on(&instance, log.get().as_deref()) {
+            let node = directory(&instance.config.snapshot().settings);
+            if backup.go_on(&instance, &node, log.get().as_deref()) {
                 continue;
             }
             let kept = persistence.backups.clean_after(instance.config.snapshot().settings.persistence.backup_sealed_s);

@@ -58,3 +58,27 @@ pub(super) fn archive_of_pages(server: &Server, store: &s3::Server) {
     }
     store.delay(Duration::ZERO);
 }
+
+/// A backup is sealed while the store is away.
+pub(super) fn backup(server: &Server, store: &s3::Server) {
+    fill(server, 1_000, 100);
+    let mut client = server.client();
+    client.line("BACKUP START");
+    let end = Instant::now() + Duration::from_secs(60);
+    while !client.line("BACKUP STATUS").to_string().contains("incrementing") {
+        assert!(Instant::now() < end, "{}", server.log());
+        thread::sleep(Duration::from_millis(20));
+    }
+    store.refuse(true);
+    client.line("BACKUP SEAL");
+    while Figures::of(server).get("backup_upload_errors") == 0 {
+        assert!(Instant::now() < end, "{}", server.log());
+        thread::sleep(Duration::from_millis(20));
+    }
+    store.delay(Duration::from_millis(100));
+    store.refuse(false);
+    while Figures::of(server).get("backup_upload_kept") == 0 {
+        assert!(Instant::now() < end, "{}", server.log());
+        thread::sleep(Duration::from_millis(20));
+    }
+}

@@ -207,4 +207,10 @@ pub(super) const MOVES: &[Move] = &[
         "almandine_log_archive_shipped_bytes_total", "almandine_log_archive_shipped_pages_total",
         "almandine_log_archive_left_pages",
     ]) },
+    Move { flags: &["--appendonly", "yes", "--ring-dir", "{dir}", "--backup-object-url", "s3://bucket/folder"],
+        ..when("a backup goes to object storage", Objects(objects::backup), &[
+            "almandine_backup_upload_left_bytes", "almandine_backup_upload_shipped_bytes_total",
+            "almandine_backup_upload_last_timestamp_seconds", "almandine_backup_upload_kept",
+            "almandine_backup_upload_errors_total",
+        ]) },
 ];

@@ -1,7 +1,9 @@
-//! `fetch`: a copy of an archive that a server writes, which goes on with it. For a server with the feature `object-store`, too.
+//! `fetch`: copies of archives and backups, whose server goes on. For a server with the feature `object-store`, too.
 
 #![cfg(feature = "object-store")]
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
+
+mod backups;
 
 use std::path::Path;
 use std::process::Command;

@@ -6,6 +6,10 @@
 //!
 //! With data on a device, what the base names there is copied before it is incrementing. That may take long, so the log is
 //! rewritten meanwhile and behind it, as space of the device asks for, and its files are kept for the backup.
+//!
+//! With object storage a sealed one is an *upload* until it is there, too: its files stay until then.
+
+mod upload;
 
 use std::path::PathBuf;
 use std::sync::{OnceLock, PoisonError};
@@ -13,6 +17,8 @@ use std::time::Duration;
 
 use almandine_io::clock;
 use almandine_io::sync::{Condvar, Mutex, MutexGuard};
+
+pub use self::upload::{UploadFigures, UploadState, Uploads};
 
 /// How long a sealed one stays that could not be removed when its time was over.
 const RETRY: Duration = Duration::from_secs(60);
@@ -75,6 +81,12 @@ pub trait BackupFiles: Send + Sync {
     /// # Errors
     /// With the reason.
     fn clear(&self) -> Result<(), String>;
+
+    /// The backup that is uploaded is to be no more, over a restart, too.
+    ///
+    /// # Errors
+    /// With the reason.
+    fn give_up(&self) -> Result<(), String>;
 }
 
 /// What BACKUP STATUS and LIST tell.
@@ -92,6 +104,15 @@ pub struct BackupFigures {
     pub files: Vec<PathBuf>,
 }
 
+/// A backup that is complete.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Sealed {
+    /// Files that it has besides.
+    pub files: Vec<PathBuf>,
+    /// The name that it is to have in object storage; none: it is not to be there.
+    pub upload: Option<String>,
+}
+
 /// See the module.
 #[derive(Default)]
 pub struct Backups {
@@ -100,6 +121,8 @@ pub struct Backups {
     state: Mutex<State>,
     changed: Condvar,
     files: OnceLock<Box<dyn BackupFiles>>,
+    /// Those that are sealed, on their way to object storage.
+    pub uploads: Uploads,
 }
 
 #[derive(Default)]
@@ -132,6 +155,7 @@ impl Backups {
     pub fn start(&self) -> Result<(), String> {
         let _used = self.use_files();
         let now = self.state().figures.state;
+        self.uploads.check()?;
         if now.is_begun() || now == BackupState::Sealed {
             let how = if now == BackupState::Sealed { "BACKUP CLEANUP" } else { "BACKUP SEAL or BACKUP ABORT" };
             return Err(format!("a backup is {} already: {how} ends it", now.name()));
@@ -141,6 +165,13 @@ impl Backups {
         state.number += 1;
         state.figures = BackupFigures { state: BackupState::Pending, start_s: clock::unix_ms() / 1000, ..BackupFigures::default() };
         Ok(())
+    }
+
+    /// One that an earlier process has sealed is there, and is uploaded from now on under this name. Before there are clients.
+    pub fn resume(&self, name: String, files: Vec<PathBuf>, (start_s, end_s): (i64, i64)) {
+        let error = String::new();
+        self.state().figures = BackupFigures { state: BackupState::Sealed, error, start_s, end_s, files };
+        self.uploads.begin(name);
     }
 
     /// Ends one with a complete set of files, and waits for it. Not in an epoch. `wake` wakes the thread that does it.
@@ -169,12 +200,16 @@ impl Backups {
         }
     }
 
-    /// Gives one up that is not sealed. True: its base is being written, which is to be ended.
+    /// Gives one up that is not sealed, or the upload of one that is. True: its base is being written, which is to be ended.
     ///
     /// # Errors
-    /// When there is none.
+    /// When there is none, or it cannot be noted.
     pub fn abort(&self) -> Result<bool, String> {
         let _used = self.use_files();
+        if self.uploads.is_any() {
+            self.files()?.give_up()?;
+            return self.uploads.give_up().map(|()| false);
+        }
         let mut state = self.state();
         if !state.figures.state.is_begun() {
             return Err("no backup is in progress".to_owned());
@@ -195,15 +230,18 @@ impl Backups {
         if self.state().figures.state.is_begun() {
             return Err("a backup is in progress: BACKUP ABORT gives it up".to_owned());
         }
+        self.uploads.check()?;
         self.files()?.clear()?;
         self.state().figures = BackupFigures::default();
+        self.uploads.forget();
         Ok(())
     }
 
     /// Removes a sealed one after this time, in seconds; 0: never. In what time it would.
     pub fn clean_after(&self, seconds: u64) -> Option<Duration> {
         let figures = self.figures();
-        if seconds == 0 || figures.state != BackupState::Sealed {
+        // The uploader wakes the thread when it is done.
+        if seconds == 0 || figures.state != BackupState::Sealed || self.uploads.is_any() {
             return None;
         }
         let passed_s = u64::try_from(clock::unix_ms() / 1000 - figures.end_s).unwrap_or(0);
@@ -294,13 +332,18 @@ impl Backups {
         (state.seals && state.figures.state == BackupState::Incrementing).then_some(state.number)
     }
 
-    /// That one is complete, with the files besides that `seal` makes. Not if it was given up.
-    pub fn end(&self, number: u64, seal: impl FnOnce() -> Result<Vec<PathBuf>, String>) {
-        self.go_on(number, BackupState::Incrementing, BackupState::Sealed, seal);
+    /// That one is complete, with what `seal` makes. Not if it was given up.
+    pub fn end(&self, number: u64, seal: impl FnOnce() -> Result<Sealed, String>) {
+        self.go_on_with(number, BackupState::Incrementing, BackupState::Sealed, seal);
+        self.uploads.wake();
     }
 
     /// Goes from one state to the next with the files that `make` makes.
     fn go_on(&self, number: u64, from: BackupState, to: BackupState, make: impl FnOnce() -> Result<Vec<PathBuf>, String>) {
+        self.go_on_with(number, from, to, || make().map(|files| Sealed { files, upload: None }));
+    }
+
+    fn go_on_with(&self, number: u64, from: BackupState, to: BackupState, make: impl FnOnce() -> Result<Sealed, String>) {
         let _used = self.use_files();
         let is_there = |state: &State| state.number == number && state.figures.state == from;
         if !is_there(&self.state()) {
@@ -310,8 +353,9 @@ impl Backups {
         let mut state = self.state();
         debug_assert!(is_there(&state), "it is given up with the mutex of the files, or by the thread that makes them");
         match made {
-            Ok(files) => {
+            Ok(Sealed { files, upload }) => {
                 state.seals = false;
+                upload.into_iter().for_each(|name| self.uploads.begin(name));
                 let figures = &mut state.figures;
                 figures.files.extend(files);
                 figures.state = to;
@@ -360,123 +404,4 @@ impl Backups {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::sync::Arc;
-    use std::sync::atomic::{AtomicU64, Ordering};
-
-    use super::*;
-
-    struct Folder(Arc<AtomicU64>);
-
-    impl BackupFiles for Folder {
-        fn check(&self) -> Result<(), String> {
-            Ok(())
-        }
-
-        fn clear(&self) -> Result<(), String> {
-            self.0.fetch_add(1, Ordering::Relaxed);
-            Ok(())
-        }
-    }
-
-    fn backups() -> (Arc<Backups>, Arc<AtomicU64>) {
-        let (backups, cleared) = (Arc::new(Backups::default()), Arc::default());
-        backups.install(Box::new(Folder(Arc::clone(&cleared))));
-        (backups, cleared)
-    }
-
-    #[test]
-    fn a_backup_goes_through_its_states_in_order() {
-        let (backups, cleared) = backups();
-        assert_eq!(backups.seal(|| ()), Err("no backup is in progress".to_owned()));
-        assert!(backups.abort().is_err() && backups.begin().is_none());
-        backups.start().unwrap();
-        assert!(backups.is_pending() && backups.start().is_err() && backups.seal(|| ()).is_err() && backups.clean().is_err());
-        let number = backups.begin().unwrap();
-        let state = |backups: &Backups| backups.figures().state;
-        backups.pin(number, || {
-            assert_eq!(state(&backups), BackupState::Snapshotting, "it is told while files are made");
-            Ok(vec!["base".into()])
-        });
-        assert!(backups.holds_log() && backups.asked_to_seal().is_none());
-        let other = Arc::clone(&backups);
-        let client = std::thread::spawn(move || other.seal(|| ()));
-        while backups.asked_to_seal() != Some(number) {
-            std::thread::yield_now();
-        }
-        let other = Arc::clone(&backups);
-        let mut late = None;
-        backups.end(number, || {
-            // It waits until the files are there, and comes too late.
-            late = Some(std::thread::spawn(move || other.abort()));
-            assert_eq!(state(&backups), BackupState::Incrementing);
-            Ok(vec!["segment".into()])
-        });
-        assert_eq!(client.join().unwrap(), Ok(()));
-        assert!(late.unwrap().join().unwrap().is_err() && cleared.load(Ordering::Relaxed) == 0);
-        let figures = backups.figures();
-        assert_eq!((figures.state, figures.files.len()), (BackupState::Sealed, 2));
-        assert!(figures.end_s >= figures.start_s && figures.start_s > 0);
-        assert!(backups.start().is_err() && backups.abort().is_err());
-        assert_eq!(backups.clean_after(0), None);
-        assert!(backups.clean_after(1000).is_some_and(|left| left.as_secs() > 900) && cleared.load(Ordering::Relaxed) == 0);
-        backups.clean().unwrap();
-        assert_eq!((backups.figures(), cleared.load(Ordering::Relaxed)), (BackupFigures::default(), 1));
-    }
-
-    #[test]
-    fn a_backup_that_copies_lets_the_log_go_on_and_keeps_its_files() {
-        let (backups, cleared) = backups();
-        let begin = || {
-            backups.start().unwrap();
-            let number = backups.begin().unwrap();
-            backups.pin_and_copy(number, || Ok(vec!["base".into()]));
-            number
-        };
-        backups.keep(|| panic!("there is none"));
-        let number = begin();
-        assert!(backups.copies() && backups.needs_log() && !backups.holds_log());
-        assert_eq!((backups.figures().state.name(), backups.figures().files.len()), ("snapshotting", 1));
-        assert!(backups.seal(|| ()).is_err_and(|why| why.contains("not written yet")));
-        backups.keep(|| Ok(vec!["segment".into()]));
-        backups.copied(number, Ok(vec!["page".into()]));
-        assert!(!backups.copies() && backups.needs_log() && !backups.holds_log());
-        assert_eq!((backups.figures().state, backups.figures().files.len()), (BackupState::Incrementing, 3));
-        backups.keep(|| Err("a gap".to_owned()));
-        assert_eq!((backups.figures().state, &*backups.figures().error), (BackupState::Failed, "a gap"));
-        assert_eq!(cleared.load(Ordering::Relaxed), 0);
-        // What could not be copied leaves nothing.
-        let second = begin();
-        backups.copied(number, Err("of another one".to_owned()));
-        assert!(backups.copies() && cleared.load(Ordering::Relaxed) == 0);
-        backups.copied(second, Err("no room".to_owned()));
-        assert_eq!((&*backups.figures().error, cleared.load(Ordering::Relaxed)), ("no room", 1));
-        // Its base is not written any more, so nothing is to be ended.
-        let third = begin();
-        assert_eq!(backups.abort(), Ok(false));
-        backups.copied(third, Ok(Vec::new()));
-        assert_eq!(backups.figures().state, BackupState::Failed);
-        // And the next one without a device holds the log.
-        backups.start().unwrap();
-        let fourth = backups.begin().unwrap();
-        backups.pin(fourth, || Ok(Vec::new()));
-        assert!(backups.holds_log());
-    }
-
-    #[test]
-    fn what_belongs_to_a_backup_that_was_given_up_changes_no_other() {
-        let (backups, _) = backups();
-        backups.start().unwrap();
-        let first = backups.begin().unwrap();
-        assert_eq!(backups.abort(), Ok(true));
-        assert_eq!(backups.figures().state, BackupState::Failed);
-        backups.start().unwrap();
-        let second = backups.begin().unwrap();
-        backups.pin(first, || panic!("it was given up"));
-        backups.pin(second, || Ok(Vec::new()));
-        backups.end(first, || panic!("it was given up"));
-        assert!(backups.holds_log());
-        backups.fail("the log has ended");
-        assert_eq!((backups.figures().state, &*backups.figures().error), (BackupState::Failed, "the log has ended"));
-    }
-}
+mod tests;
