@@ -33,7 +33,7 @@ pub(crate) struct Rotation {
     /// When the connection's batch began that runs.
     pub(crate) batch_ns: u64,
     /// For how long scripts of the worker were refused whose keys show while they run.
-    pub(crate) turn_wait: TurnWait,
+    pub(crate) turn_wait: Box<TurnWait>,
     /// How many scripts of the node had been killed when this was last asked.
     pub(crate) kills: u64,
 }
@@ -41,7 +41,7 @@ pub(crate) struct Rotation {
 impl Rotation {
     /// That of a worker.
     pub(crate) fn new(worker: usize) -> Self {
-        Self { turn_wait: TurnWait::new(worker), ..Self::default() }
+        Self { turn_wait: Box::new(TurnWait::new(worker)), ..Self::default() }
     }
 
     /// Whether there is anything to go on with.
