@@ -246,6 +246,14 @@ table! {
     FreshSalt,
     /// Log: what a sync makes durable ends with a block of the file.
     EndBlock,
+    /// Encryption: a salt for each run that writes to a device.
+    FreshStorageSalt,
+    /// Encryption: a count for each image of a page.
+    FreshCount,
+    /// Encryption: pages and large values are encrypted before they are written.
+    EncryptPages,
+    /// Encryption: what is encrypted is read with the key that it names.
+    MatchKeys,
     /// Log: what a sync beside the writer makes durable is durable when it is done.
     AwaitSync,
     /// Log: not trying a sync again that has failed.

@@ -29,7 +29,7 @@ pub(crate) fn fetch(
         Err(error) => return backup::fail(&error.into(), report),
     };
     let outcome = match choice.wanted(&*objects) {
-        Ok(None) => fetch_archive(url, &*objects, (to, storage), report),
+        Ok(None) => fetch_archive(url, &*objects, (to, storage, keys.clone()), report),
         Ok(Some(wanted)) => backup::fetch(url, &*objects, wanted, (to, storage), report),
         Err(fault) => return backup::fail(&fault, report),
     };
@@ -42,8 +42,13 @@ pub(crate) fn fetch(
     readable.map_or_else(|fault| report.fail(&fault), |()| outcome)
 }
 
-fn fetch_archive(url: &str, objects: &dyn Objects, (to, storage): (&Path, Option<&Path>), report: &mut Report) -> Outcome {
-    match copy_archive(objects, to, storage) {
+fn fetch_archive(
+    url: &str,
+    objects: &dyn Objects,
+    (to, storage, keys): (&Path, Option<&Path>, Option<Arc<LogKeys>>),
+    report: &mut Report,
+) -> Outcome {
+    match copy_archive(objects, to, (storage, keys)) {
         Ok(Some(Fetched { objects, bytes, pages })) => {
             report.say("objects", objects, format!("{objects} objects of {url} are copied to {}", to.display()));
             report.say("bytes", bytes, format!("{bytes} bytes; the server that writes the archive goes on with it"));
@@ -68,12 +73,16 @@ fn fetch_archive(url: &str, objects: &dyn Objects, (to, storage): (&Path, Option
     }
 }
 
-fn copy_archive(objects: &dyn Objects, to: &Path, storage: Option<&Path>) -> Result<Option<Fetched>, ArchiveFault> {
+fn copy_archive(
+    objects: &dyn Objects,
+    to: &Path,
+    (storage, keys): (Option<&Path>, Option<Arc<LogKeys>>),
+) -> Result<Option<Fetched>, ArchiveFault> {
     let directory = Directory::take(to)?;
     if !is_to_be_fetched(&directory)? {
         let why = format!("{} has a log already: name a directory that is empty, or not there", to.display());
         return Err(ArchiveFault::Owned(why));
     }
     let storage = storage.iter().map(|storage| storage.to_path_buf()).collect();
-    copy(objects, &directory, &mut FetchedPages::new(storage, SEGMENT_BYTES))
+    copy(objects, &directory, &mut FetchedPages::new(storage, SEGMENT_BYTES, keys))
 }

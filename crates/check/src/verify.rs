@@ -7,9 +7,10 @@ use std::sync::Arc;
 
 use almandine_io::files;
 use almandine_oplog::directory::base_path;
+use almandine_oplog::encryption::KeyMark;
 use almandine_oplog::manifest::BaseEntry;
 use almandine_oplog::{Fault, LogKeys};
-use almandine_recovery::base::{BaseFault, BaseItem, BaseReader, DeviceItem, DeviceReader, peek};
+use almandine_recovery::base::{BaseFault, BaseItem, BaseReader, DeviceItem, DeviceReader, peek, peek_keys};
 use almandine_recovery::load::FileInput;
 use serde_json::{Value, json};
 
@@ -76,7 +77,7 @@ fn verify_base(log: &Log, base: BaseEntry, part: u32, report: &mut Report) -> Re
         return Err(Fault::Missing { path, why: "the manifest names it as a part of the base".into() });
     }
     if part == DEVICE_PART {
-        return verify_device(log, base, &path);
+        return verify_device(log, base, &path, report);
     }
     let (mut offset, mut read) = (0, 0);
     let keys = files::open(&path).map_err(BaseFault::from).and_then(|file| {
@@ -123,7 +124,7 @@ fn verify_pages(log: &Log, base: BaseEntry, storage: &[PathBuf], report: &mut Re
         }
         [first, ..] if names_pages => {
             let table = base_path(&log.path, base.number, DEVICE_PART);
-            let read = almandine_server::read_pages(&table, storage, log.manifest.id);
+            let read = almandine_server::read_pages(&table, storage, (log.manifest.id, log.keys.clone()));
             let path = first.clone();
             let read = read.map_err(|error| match error.kind() {
                 ErrorKind::InvalidData => Fault::BaseDamaged { path, offset: 0, why: error.to_string() },
@@ -132,6 +133,10 @@ fn verify_pages(log: &Log, base: BaseEntry, storage: &[PathBuf], report: &mut Re
             })?;
             let line = format!("{} pages in storage-dir, {} bytes with large values", read.pages, read.bytes);
             report.say("storage_pages", read.pages, line);
+            if read.opaque > 0 {
+                let line = format!("the large values of {} of them are not looked at without their key: --key-file", read.opaque);
+                report.say("storage_pages_opaque", read.opaque, line);
+            }
         }
         _ => {}
     }
@@ -139,9 +144,18 @@ fn verify_pages(log: &Log, base: BaseEntry, storage: &[PathBuf], report: &mut Re
 }
 
 /// Reads what a base says of `storage-dir`, and returns how many keys that is.
-fn verify_device(log: &Log, base: BaseEntry, path: &Path) -> Result<u64, Fault> {
+fn verify_device(log: &Log, base: BaseEntry, path: &Path, report: &mut Report) -> Result<u64, Fault> {
+    let marks = files::open(path).map_err(BaseFault::from).and_then(|file| peek_keys(FileInput::new(file)));
+    let names: BTreeSet<String> = marks.unwrap_or_default().iter().map(KeyMark::name).collect();
+    for name in names {
+        report.list("storage_keys", json!(name), format!("what the base names in storage-dir needs the key '{name}'"));
+    }
     let keys = files::open(path).map_err(BaseFault::from).and_then(|file| {
-        let mut reader = DeviceReader::open(FileInput::new(file))?;
+        let input = FileInput::new(file);
+        let mut reader = match &log.keys {
+            Some(keys) => DeviceReader::open_with(input, keys)?,
+            None => DeviceReader::open(input)?,
+        };
         if (reader.head().log, reader.head().base) != (log.manifest.id, base.number) {
             return Err(BaseFault::Another);
         }
@@ -149,14 +163,16 @@ fn verify_device(log: &Log, base: BaseEntry, path: &Path) -> Result<u64, Fault> 
         loop {
             match reader.read_item()? {
                 DeviceItem::Key(_) => keys += 1,
+                DeviceItem::Opaque(more) => keys += more,
                 DeviceItem::End(_) => return Ok(keys),
-                DeviceItem::Page(_) | DeviceItem::Dead(..) => {}
+                DeviceItem::Cipher(_) | DeviceItem::Page(_) | DeviceItem::Dead(..) => {}
             }
         }
     });
     let path = path.to_owned();
     keys.map_err(|fault| match fault {
         BaseFault::Io(error) => Fault::Io { what: "read", path, error },
+        BaseFault::Key(why) => Fault::Key { path, why },
         fault => Fault::BaseDamaged { path, offset: 0, why: fault.to_string() },
     })
 }

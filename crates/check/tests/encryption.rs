@@ -167,3 +167,57 @@ fn a_log_is_converted_with_its_key() {
     let (code, said) = convert("log", "again.rdb", "rdb", Some("one"));
     assert_eq!((code, &said["keys"]), (0, &2.into()), "{said}");
 }
+
+/// Pages in `storage-dir` have their checksums without the key; large values are found with it.
+#[test]
+fn pages_of_a_storage_are_checked_with_and_without_the_key() {
+    let folder = Folder::new("storage");
+    let (path, keys, storage) = (folder.0.to_str().unwrap(), folder.0.join("one"), folder.0.join("storage"));
+    let (keys, storage) = (keys.to_str().unwrap(), storage.to_str().unwrap());
+    let flags = ["--dir", path, "--ring-dir", path, "--appendonly", "yes", "--appenddirname", "log", "--save", ""];
+    let more = ["--storage-dir", storage, "--maxmemory", "16mb", "--log-key-file", keys];
+    let mut server = Server::start(&Program::Almandine, &[&flags[..], &more].concat());
+    let mut client = server.client();
+    let sets = (0..9_000_usize).map(|key| {
+        let len = if key % 50 == 0 { 40_000 } else { 3_000 };
+        ["SET".to_owned(), format!("key:{key}"), "v".repeat(len)]
+    });
+    for part in sets.collect::<Vec<_>>().chunks(100) {
+        assert!(client.pipeline(part).unwrap().iter().all(|reply| !reply.is_error()));
+    }
+    let field = |client: &mut almandine_testkit::Client, name: &str| {
+        let Reply::Bulk(text) = client.line("INFO persistence") else { panic!("no INFO") };
+        let text = String::from_utf8(text).unwrap();
+        text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':').map(str::to_owned)).unwrap()
+    };
+    let before = field(&mut client, "aof_rewrites");
+    while client.line("BGREWRITEAOF").is_error() || field(&mut client, "aof_rewrites") == before {
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    while field(&mut client, "aof_rewrite_in_progress") != "0" {
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    server.kill();
+    drop(server);
+
+    let (code, plain) = folder.run(&["verify"], None);
+    assert_eq!((code, &plain["storage_keys"][0]), (0, &Value::from("one")), "{plain}");
+    let verify = |keys| folder.run(&["verify", "--storage-dir", storage], keys);
+    let ((code, without), (with_code, with)) = (verify(None), verify(Some("one")));
+    assert_eq!((code, with_code), (0, 0), "{without} {with}");
+    assert!(
+        without["storage_pages"].as_u64().unwrap() > 5 && without["storage_pages"] == with["storage_pages"],
+        "{without} {with}"
+    );
+    assert!(without["storage_pages_opaque"].as_u64().unwrap() > 0 && with["storage_pages_opaque"].is_null(), "{without} {with}");
+    assert_ne!(verify(Some("two")).0, 0);
+    // A block that is not what was written is found without the key.
+    let segments = folder.0.join("storage/log");
+    let segment = fs::read_dir(segments).unwrap().map(|entry| entry.unwrap().path());
+    let segment = segment.filter(|path| path.extension().is_some_and(|end| end == "segment")).min().unwrap();
+    let mut bytes = fs::read(&segment).unwrap();
+    // The base need not name the page that was written last.
+    bytes.chunks_mut(2 << 20).for_each(|page| page[100] ^= 1);
+    fs::write(&segment, &bytes).unwrap();
+    assert_ne!(verify(None).0, 0, "a damaged block");
+}

@@ -120,7 +120,11 @@ impl Node {
             (Some(found), None) => storage::Contents::Begun(found.id()),
             (Some(found), Some(_)) => storage::Contents::Kept(found.id()),
         };
-        let storage::Opened { storage, health, watch } = storage::open(settings, &directory, contents)?;
+        let keys = match &found {
+            Some(found) => found.keys(),
+            None => operation_log::read_keys(settings, &directory)?,
+        };
+        let storage::Opened { storage, health, watch } = storage::open(settings, &directory, (contents, keys))?;
         let (workers, active) = (workers::most(settings), workers::wanted(settings));
         let keyspace = Keyspace::open(keyspace_options(settings, workers, (storage, kept)))?;
         if let Some(device) = keyspace.log().device().filter(|_| found.is_some()) {

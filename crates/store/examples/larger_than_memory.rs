@@ -24,7 +24,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 
 fn run(directory: &Path, keys: u64, memory_bytes: u64) -> Result<(), Box<dyn Error>> {
     let device = |part: &str| FileDevice::open(directory.join(part), &FileOptions::default());
-    let storage = Storage { pages: Arc::new(device("log")?), values: Arc::new(device("values")?) };
+    let storage = Storage { pages: Arc::new(device("log")?), values: Arc::new(device("values")?), ciphers: Arc::default() };
     let store = Arc::new(Store::open(Options { storage: Some(storage), ..Options::default() })?);
     store.settings().set_budget(memory_bytes);
     // So that what is read again and again stays in memory.

@@ -3,6 +3,7 @@
 use crate::log::{Log, PAGE_BYTES};
 use crate::session::Session;
 use crate::store::Store;
+use crate::tier::ciphers::CipherRow;
 use crate::tier::pages::PageRow;
 use crate::tier::retained::DeviceLease;
 use crate::tier::{Storage, Tier};
@@ -75,6 +76,18 @@ impl StoreDevice<'_> {
         let below = Log::page_of(base.below);
         debug_assert!(below <= Log::page_of(self.store.inner.log.head()), "INV-RETAIN-1: a base names what left memory before");
         self.tier.pages.stored_pages(below, below).filter_map(move |page| self.tier.pages.row_of(page))
+    }
+
+    /// Pages on the device.
+    #[must_use]
+    pub fn pages_stored(self) -> u64 {
+        self.tier.pages.len()
+    }
+
+    /// The ciphers of these pages. Before the walk of the base begins.
+    #[must_use]
+    pub fn ciphers(self) -> Vec<CipherRow> {
+        self.tier.storage.ciphers.rows()
     }
 
     /// Words of a page that are dead by now; all of it when it was given up.
@@ -165,6 +178,10 @@ impl StoreDevice<'_> {
             self.tier.space.adopting.load(Ordering::Relaxed),
             "INV-RETAIN-1: pages are adopted by a store that begins so"
         );
-        row.page < Log::page_of(self.store.inner.log.head()) && self.tier.pages.adopt(row)
+        let adopted = row.page < Log::page_of(self.store.inner.log.head()) && self.tier.pages.adopt(row);
+        if adopted {
+            self.tier.storage.ciphers.adopt_page(row.nonce);
+        }
+        adopted
     }
 }

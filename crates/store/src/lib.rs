@@ -94,6 +94,7 @@ pub use settings::Settings;
 pub use shared::consumers::Consumer;
 pub use shared::written::{SHARED_LINES, SharedLine, shared_lines_written};
 pub use store::Store;
+pub use tier::ciphers::{CipherRow, PageNonce, StorageCiphers};
 pub use tier::page_copy::{PageFault, PageReader, Stored};
 pub use tier::page_put::PageWriter;
 pub use tier::pages::PageRow;

@@ -280,7 +280,7 @@ fn who_finds_a_key_hears_of_its_removal() {
 
 #[test]
 fn with_a_device_only_expired_keys_are_told() {
-    let storage = Storage { pages: Arc::new(MemoryDevice::new()), values: Arc::new(MemoryDevice::new()) };
+    let storage = Storage { pages: Arc::new(MemoryDevice::new()), values: Arc::new(MemoryDevice::new()), ciphers: Arc::default() };
     let store = Store::open(Options { memory_bytes_max: 1 << 30, storage: Some(storage), ..Options::default() }).unwrap();
     let namespace = store.allocate_namespace().unwrap();
     // As a server sets it, whatever there is below memory.

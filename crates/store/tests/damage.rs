@@ -8,6 +8,11 @@ use almandine_store::{Consumer, Effect, Fetcher, Missing, NotSet, Options, Put, 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 
+#[path = "support/encrypted.rs"]
+mod encrypted;
+
+use encrypted::ciphers;
+
 const MIB: u64 = 1 << 20;
 const PAGE: u64 = 2 * MIB;
 const START_MS: i64 = 1_000_000;
@@ -33,7 +38,8 @@ impl Rig {
     fn new() -> Self {
         let (pages, values) = (Arc::new(MemoryDevice::new()), Arc::new(MemoryDevice::new()));
         let (faulty_pages, faulty_values) = (faulty(&pages), faulty(&values));
-        let storage = Storage { pages: Arc::clone(&faulty_pages) as _, values: Arc::clone(&faulty_values) as _ };
+        let storage =
+            Storage { pages: Arc::clone(&faulty_pages) as _, values: Arc::clone(&faulty_values) as _, ciphers: ciphers() };
         let options = Options {
             memory_bytes_max: 1 << 30,
             storage: Some(storage),

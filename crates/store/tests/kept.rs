@@ -6,88 +6,22 @@ use almandine_base::steps;
 use almandine_device::MemoryDevice;
 use almandine_io::storage::Buffer;
 use almandine_store::{
-    AdoptFault, Adoption, Body, ColdKey, Fetcher, KeptDevice, Kind, Missing, Need, Options, PageRow, Put, Records, Session, Slot,
-    Stage, Storage, Store, StoreDevice, Walk,
+    AdoptFault, Adoption, Body, ColdKey, KeptDevice, Missing, PageRow, Put, Records, Session, Storage, Store, StoreDevice, Walk,
 };
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+#[path = "support/client.rs"]
+mod client;
+
+#[path = "support/encrypted.rs"]
+mod encrypted;
+
+use client::{Client, NOW_MS, open};
+use encrypted::ciphers;
+
 const MIB: u64 = 1 << 20;
-const BUDGET: u64 = 16 * MIB;
-const NOW_MS: i64 = 1_000_000;
-
-fn open(storage: &Storage, kept: Option<KeptDevice>) -> Store {
-    let options = Options { memory_bytes_max: 1 << 30, storage: Some(storage.clone()), kept, ..Options::default() };
-    let store = Store::open(options).expect("a store");
-    store.settings().set_budget(BUDGET);
-    store.settings().hold_expiry(true);
-    store
-}
-
-/// A thread's way to use cold keys: it blocks on the device.
-struct Client {
-    store: Arc<Store>,
-    session: Session,
-    fetcher: Fetcher,
-}
-
-impl Client {
-    fn new(store: &Arc<Store>) -> Self {
-        Self { store: Arc::clone(store), session: store.session().expect("a session"), fetcher: Fetcher::default() }
-    }
-
-    fn change<R>(&mut self, namespace: u16, key: &[u8], run: impl FnOnce(Slot<'_>) -> R) -> R {
-        while self.store.is_stalled() {
-            std::thread::sleep(Duration::from_micros(200));
-        }
-        let mut stage = Stage::default();
-        loop {
-            self.session.enter(NOW_MS);
-            self.session.staging().attach(stage);
-            let key = self.session.key(namespace, key);
-            self.session.plan().lock_all(&[key.hash], true);
-            let probed = self.session.cold().probe(key, Need::Read);
-            assert_ne!(probed, Err(Missing::Unreadable), "the device gave an error");
-            if probed.is_ok() {
-                let result = run(self.session.entry(key).expect("what was probed is at hand"));
-                self.session.plan().unlock_all();
-                self.session.staging().detach();
-                self.session.leave();
-                return result;
-            }
-            self.session.plan().unlock_all();
-            stage = self.session.staging().detach();
-            self.session.leave();
-            let cold = self.session.cold();
-            cold.stage_blocking(&mut cold.take_wanted(), &mut stage, &mut self.fetcher);
-        }
-    }
-
-    fn set(&mut self, namespace: u16, key: &[u8], value: &[u8], put: Put) {
-        self.change(namespace, key, |slot| match slot {
-            Slot::Occupied(mut entry) => entry.replace(Kind::String, value, put).expect("room"),
-            Slot::Vacant(vacant) => vacant.insert(Kind::String, value, put).expect("room"),
-        });
-    }
-
-    fn delete(&mut self, namespace: u16, key: &[u8]) {
-        self.change(namespace, key, |slot| match slot {
-            Slot::Occupied(entry) => entry.remove(),
-            Slot::Vacant(_) => {}
-        });
-    }
-
-    fn get(&mut self, namespace: u16, key: &[u8]) -> Option<(Vec<u8>, Option<i64>)> {
-        self.change(namespace, key, |slot| match slot {
-            Slot::Occupied(entry) => {
-                let value = entry.shared().map_or_else(|| entry.value().to_vec(), |shared| (*shared).as_ref().to_vec());
-                Some((value, entry.expiry_ms()))
-            }
-            Slot::Vacant(_) => None,
-        })
-    }
-}
 
 struct Dice(u64);
 
@@ -251,7 +185,7 @@ fn compare(store: &Arc<Store>, load: &Load, when: &str) {
 
 /// Bases one after the other, each with churn, flushes and compaction beside and behind it, and a start from each.
 fn starts_from_bases(seed: u64) {
-    let storage = Storage { pages: Arc::new(MemoryDevice::new()), values: Arc::new(MemoryDevice::new()) };
+    let storage = Storage { pages: Arc::new(MemoryDevice::new()), values: Arc::new(MemoryDevice::new()), ciphers: ciphers() };
     let mut store = Arc::new(open(&storage, None));
     let namespaces = [0; 2].map(|_| store.allocate_namespace().expect("a namespace"));
     store.device().expect("a device").keep_for_bases();
@@ -283,7 +217,7 @@ fn a_store_begins_with_a_base_and_what_was_done_since() {
 /// A base that has seen records of a namespace says at its end which database has it: none of another one may have it by then.
 #[test]
 fn a_namespace_is_not_used_again_while_a_base_is_written() {
-    let storage = Storage { pages: Arc::new(MemoryDevice::new()), values: Arc::new(MemoryDevice::new()) };
+    let storage = Storage { pages: Arc::new(MemoryDevice::new()), values: Arc::new(MemoryDevice::new()), ciphers: ciphers() };
     let store = Arc::new(open(&storage, None));
     let namespace = store.allocate_namespace().expect("a namespace");
     let mut client = Client::new(&store);
@@ -322,7 +256,7 @@ fn mutants_are_noticed() {
 /// INV-SCAN-1: records of a bucket that leave memory one after the other are read together in the end.
 #[test]
 fn a_walk_gets_on_when_records_leave_memory_between_its_slices() {
-    let storage = Storage { pages: Arc::new(MemoryDevice::new()), values: Arc::new(MemoryDevice::new()) };
+    let storage = Storage { pages: Arc::new(MemoryDevice::new()), values: Arc::new(MemoryDevice::new()), ciphers: ciphers() };
     let store = Arc::new(open(&storage, None));
     let namespace = store.allocate_namespace().expect("a namespace");
     let store_half = |half: usize| {
@@ -346,7 +280,7 @@ fn a_walk_gets_on_when_records_leave_memory_between_its_slices() {
 /// Where that is asked for, a store begins without the keys that are lost with damaged pages, and knows how many these are.
 #[test]
 fn a_store_begins_without_what_is_damaged() {
-    let storage = Storage { pages: Arc::new(MemoryDevice::new()), values: Arc::new(MemoryDevice::new()) };
+    let storage = Storage { pages: Arc::new(MemoryDevice::new()), values: Arc::new(MemoryDevice::new()), ciphers: ciphers() };
     let store = Arc::new(open(&storage, None));
     let namespaces = [0; 2].map(|_| store.allocate_namespace().expect("a namespace"));
     store.device().expect("a device").keep_for_bases();
@@ -389,7 +323,7 @@ fn a_store_begins_without_what_is_damaged() {
 #[test]
 fn twice_as_many_damaged_pages_are_no_more_sweeps() {
     const PAGES: u64 = 64;
-    let storage = Storage { pages: Arc::new(MemoryDevice::new()), values: Arc::new(MemoryDevice::new()) };
+    let storage = Storage { pages: Arc::new(MemoryDevice::new()), values: Arc::new(MemoryDevice::new()), ciphers: ciphers() };
     let store = Arc::new(open(&storage, None));
     store.device().expect("a device").keep_for_bases();
     let namespaces = [0; 2].map(|_| store.allocate_namespace().expect("a namespace"));
@@ -430,7 +364,7 @@ impl Leaving {
     const KEYS: u64 = 30_000;
 
     fn new() -> Self {
-        let storage = Storage { pages: Arc::new(MemoryDevice::new()), values: Arc::new(MemoryDevice::new()) };
+        let storage = Storage { pages: Arc::new(MemoryDevice::new()), values: Arc::new(MemoryDevice::new()), ciphers: ciphers() };
         let store = Arc::new(open(&storage, None));
         store.device().expect("a device").keep_for_bases();
         let namespace = store.allocate_namespace().expect("a namespace");
@@ -559,7 +493,7 @@ fn a_damaged_page_under_a_base_is_read_record_by_record() {
 /// Copies of pages elsewhere have their numbers as names.
 #[test]
 fn a_page_number_is_not_used_again_when_the_last_pages_have_gone_back() {
-    let storage = Storage { pages: Arc::new(MemoryDevice::new()), values: Arc::new(MemoryDevice::new()) };
+    let storage = Storage { pages: Arc::new(MemoryDevice::new()), values: Arc::new(MemoryDevice::new()), ciphers: ciphers() };
     let (mut next_page, mut store) = (0, Arc::new(open(&storage, None)));
     for _ in 0..2 {
         let namespace = store.allocate_namespace().expect("a namespace");
@@ -582,7 +516,7 @@ fn a_page_number_is_not_used_again_when_the_last_pages_have_gone_back() {
 
 #[test]
 fn what_a_base_does_not_name_goes_back() {
-    let storage = Storage { pages: Arc::new(MemoryDevice::new()), values: Arc::new(MemoryDevice::new()) };
+    let storage = Storage { pages: Arc::new(MemoryDevice::new()), values: Arc::new(MemoryDevice::new()), ciphers: ciphers() };
     let store = Arc::new(open(&storage, None));
     store.device().expect("a device").keep_for_bases();
     let namespace = store.allocate_namespace().expect("a namespace");

@@ -32,7 +32,11 @@ impl Rig {
     fn new() -> Self {
         let memory = Arc::new(MemoryDevice::new());
         let faulty = Arc::new(FaultyDevice::new(memory as Arc<dyn Device>, 1, FaultPlan::default()));
-        let storage = Storage { pages: Arc::clone(&faulty) as Arc<dyn Device>, values: Arc::new(MemoryDevice::new()) };
+        let storage = Storage {
+            pages: Arc::clone(&faulty) as Arc<dyn Device>,
+            values: Arc::new(MemoryDevice::new()),
+            ciphers: Arc::default(),
+        };
         let options = Options { memory_bytes_max: 1 << 30, storage: Some(storage), background: false, ..Options::default() };
         let store = Store::open(options).expect("a store");
         store.settings().set_budget(16 * MIB);

@@ -10,6 +10,11 @@ use std::any::Any;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+#[path = "support/encrypted.rs"]
+mod encrypted;
+
+use encrypted::ciphers;
+
 const PIECE: usize = 256 << 10;
 const PIECE_CONTENTS: usize = PIECE - 16;
 /// Bytes of an element.
@@ -114,7 +119,7 @@ struct Rig {
 impl Rig {
     fn new() -> Self {
         let values = Arc::new(MemoryDevice::new());
-        let storage = Storage { pages: Arc::new(MemoryDevice::new()), values: Arc::clone(&values) as _ };
+        let storage = Storage { pages: Arc::new(MemoryDevice::new()), values: Arc::clone(&values) as _, ciphers: ciphers() };
         let options =
             Options { memory_bytes_max: 1 << 30, storage: Some(storage), types: Some(Arc::new(Piles)), ..Options::default() };
         let store = Store::open(options).expect("a store");

@@ -85,7 +85,8 @@ fn set(store: &Store, session: &mut Session, namespace: u16, number: u64, expiry
 #[test]
 fn a_sweep_that_waits_for_the_device_holds_nobody_up() {
     let device = Arc::new(Gated::default());
-    let storage = Storage { pages: Arc::clone(&device) as Arc<dyn Device>, values: Arc::new(MemoryDevice::new()) };
+    let storage =
+        Storage { pages: Arc::clone(&device) as Arc<dyn Device>, values: Arc::new(MemoryDevice::new()), ciphers: Arc::default() };
     let store = Store::open(Options { memory_bytes_max: 1 << 30, storage: Some(storage), ..Options::default() }).expect("a store");
     store.settings().set_budget(16 << 20);
     // Compaction reads nothing.

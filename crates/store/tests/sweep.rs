@@ -70,7 +70,7 @@ fn a_small_namespace_in_memory_is_swept_by_its_own_keys() {
 fn a_small_namespace_on_the_device_is_swept_by_its_own_keys() {
     for keys in [80_000, 160_000] {
         let device = || Arc::new(MemoryDevice::new());
-        let (buckets, bytes) = sweep_beside(keys, Some(Storage { pages: device(), values: device() }));
+        let (buckets, bytes) = sweep_beside(keys, Some(Storage { pages: device(), values: device(), ciphers: Arc::default() }));
         assert!((1..=2 * SMALL).contains(&buckets), "{buckets} buckets for {SMALL} keys beside {keys}");
         // The entries of these buckets, a block or two for each.
         assert!(bytes <= buckets * 10 * 8192, "{bytes} bytes read for {SMALL} keys beside {keys}");

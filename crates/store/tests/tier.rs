@@ -11,13 +11,18 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, RwLock};
 use std::time::{Duration, Instant};
 
+#[path = "support/encrypted.rs"]
+mod encrypted;
+
+use encrypted::ciphers;
+
 /// Values that readers hold count in the whole process, and all tests share the disk: a test that measures memory runs alone.
 static PROCESS: RwLock<()> = RwLock::new(());
 
 const MIB: u64 = 1 << 20;
 
 fn tiered(budget: u64) -> Store {
-    let storage = Storage { pages: Arc::new(MemoryDevice::new()), values: Arc::new(MemoryDevice::new()) };
+    let storage = Storage { pages: Arc::new(MemoryDevice::new()), values: Arc::new(MemoryDevice::new()), ciphers: ciphers() };
     let options = Options { memory_bytes_max: 1 << 30, storage: Some(storage), ..Options::default() };
     let store = Store::open(options).expect("a store");
     store.settings().set_budget(budget);

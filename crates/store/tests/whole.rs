@@ -57,7 +57,8 @@ impl Rig {
     }
 
     fn with_device() -> Self {
-        let storage = Storage { pages: Arc::new(MemoryDevice::new()), values: Arc::new(MemoryDevice::new()) };
+        let storage =
+            Storage { pages: Arc::new(MemoryDevice::new()), values: Arc::new(MemoryDevice::new()), ciphers: Arc::default() };
         Self::new(Options { memory_bytes_max: 1 << 28, storage: Some(storage), ..Options::default() })
     }
 

@@ -59,10 +59,10 @@ section! {
         "With log-object-url and appendfsync always: whether replies leave when the disk has what they acknowledge, or only when \
          the object storage has it, too." => commit_tier: CommitTier;
     "log-key-file": TEXT = "" [own]
-        "File of the keys that the log of writes and its bases are encrypted with (AES-256-GCM); empty for none. A line for each \
-         key: a name, a space and 64 hexadecimal digits (openssl rand -hex 32). The first one is written with, the others are \
-         read. Only its owner may have rights to it. Setting it to what it is, and BGREWRITEAOF, have it read again. Not with \
-         storage-dir."
+        "File of the keys that the log of writes and its bases (AES-256-GCM) and pages in storage-dir and the like (AES-256-CTR) \
+         are encrypted with; empty for none. A line for each key: a name, a space and 64 hexadecimal digits (openssl rand -hex \
+         32). The first one is written with, the others are read. Only its owner may have rights to it. Setting it to what it is, \
+         and BGREWRITEAOF, have it read again."
         => log_key_file: String;
     "log-segment-size": (Kind::Memory(4 << 20, 1 << 30)) = "64mb" [own]
         "Bytes of a file of the log of writes; a multiple of 2mb. Files that are begun later have another size that is set. Up to \

@@ -96,6 +96,17 @@ impl<'n> Readings<'n> {
         }
     }
 
+    /// The keys that pages on the device need; empty if it has none.
+    #[must_use]
+    pub fn storage_keys(&self) -> String {
+        let Some(device) = self.instance.keyspace.log().device() else { return String::new() };
+        let keys = device.storage().ciphers.keys();
+        let plain = device.pages_stored().saturating_sub(keys.values().sum());
+        let mut words: Vec<String> = keys.iter().map(|(mark, pages)| format!("{}={pages}", mark.name())).collect();
+        words.extend((plain > 0).then(|| format!("plain={plain}")));
+        words.join(",")
+    }
+
     /// Bytes that count against `maxmemory`.
     #[must_use]
     pub fn used_bytes(&self) -> u64 {

@@ -369,6 +369,8 @@ metrics! {
         blocks that are not what was written" = |r| Text(r.storage_state().to_owned());
     Storage Text storage_last_error: "What is wrong with the device, or what the last write that it refused said" =
         |r| Text(r.storage_error());
+    Storage Text storage_keys: "Keys of log-key-file that pages on the device need, and how many pages that are; those of 'plain' \
+        are not encrypted" = |r| Text(r.storage_keys());
     Storage Gauge storage_device_bytes: "Bytes that the data takes on the device" = |r| Integer(r.tier.device_bytes);
     Storage Gauge storage_retained_bytes: "Of these, bytes that only bases of the log need, until the next one is written" =
         |r| Integer(r.tier.retained_bytes);

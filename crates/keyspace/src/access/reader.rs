@@ -349,7 +349,8 @@ mod tests {
 
     /// Databases 0 and 1 with these numbers of keys, all on the device.
     fn cold(keys: [u64; 2]) -> Accessor {
-        let storage = Storage { pages: Arc::new(MemoryDevice::new()), values: Arc::new(MemoryDevice::new()) };
+        let storage =
+            Storage { pages: Arc::new(MemoryDevice::new()), values: Arc::new(MemoryDevice::new()), ciphers: Arc::default() };
         let store = almandine_store::Options { memory_bytes_max: 1 << 28, storage: Some(storage), ..Default::default() };
         let keyspace = Keyspace::open(Options { maxmemory: 32 << 20, store, ..Options::default() }).expect("a keyspace");
         let mut accessor = keyspace.accessor().expect("an accessor");

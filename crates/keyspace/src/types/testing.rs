@@ -14,7 +14,7 @@ pub(crate) fn keyspace(storage: bool) -> Arc<Keyspace> {
 
 /// An empty keyspace above a device for pages, if there is one.
 pub(crate) fn keyspace_on(pages: Option<Arc<dyn Device>>) -> Arc<Keyspace> {
-    let storage = pages.map(|pages| Storage { pages, values: Arc::new(MemoryDevice::new()) });
+    let storage = pages.map(|pages| Storage { pages, values: Arc::new(MemoryDevice::new()), ciphers: Arc::default() });
     let store = almandine_store::Options { memory_bytes_max: 1 << 28, storage, ..Default::default() };
     Keyspace::open(Options { maxmemory: 64 << 20, store, ..Options::default() }).expect("a keyspace")
 }

@@ -24,6 +24,8 @@ pub enum FileKind {
     Segment,
     /// A file of a base.
     Base,
+    /// The file of a base that names what lies on a device.
+    Device,
 }
 
 /// A body, or the head before it, is not what was encrypted.
@@ -58,6 +60,7 @@ impl FileCipher {
         let info: &[u8] = match kind {
             FileKind::Segment => b"almandine log segment",
             FileKind::Base => b"almandine log base",
+            FileKind::Device => b"almandine log device",
         };
         let failed = |_| io::Error::other("no key could be derived");
         let derived = Salt::new(HKDF_SHA256, &salt).extract(secret);

@@ -1,4 +1,5 @@
-//! Encryption of the log's files: AES-256-GCM, with keys from a file of the operator's.
+//! Encryption of the log's files: AES-256-GCM, with keys from a file of the operator's; and of what lies below memory, see
+//! [`StorageCipher`].
 //!
 //! Each file that is written has a key of its own, derived by HKDF-SHA256 from the first key of the key file and a *salt* of 128
 //! random bits, and counts what it encrypts: the count is the nonce. So no pair of key and nonce comes twice (INV-ENCRYPTION-1),
@@ -15,6 +16,8 @@
 
 mod cipher;
 mod keys;
+mod storage;
 
 pub use self::cipher::{COUNT_LAST, FileCipher, FileKind, SALT_BYTES, TAG_BYTES, Unauthentic};
 pub use self::keys::{KEY_NAME_BYTES, KeyMark, LogKeys, MARK_BYTES, NoKey};
+pub use self::storage::{StorageCipher, StoragePart};

@@ -30,7 +30,7 @@ pub struct Dump<'d> {
     pub libraries: &'d dyn Fn() -> (u64, Vec<Vec<u8>>),
     /// Where what lies on the device is named.
     pub device: Option<DeviceDump<'d>>,
-    /// What it is encrypted with, but for that.
+    /// What it is encrypted with, but for the table of pages.
     pub keys: &'d LogKeys,
 }
 
@@ -57,7 +57,8 @@ pub fn dump(accessor: &mut Accessor, path: &Path, dump: &Dump<'_>, progress: &Sa
     let keyspace = std::sync::Arc::clone(accessor.keyspace());
     let Some(device) = keyspace.log().device() else { return Err(SaveError::Unreadable) };
     let written = write_durably(&temporary(of_device.path), of_device.path, |out| {
-        let mut file = DeviceWriter::new(out, of_device.head)?;
+        let cipher = dump.keys.begin(FileKind::Device)?;
+        let mut file = DeviceWriter::encrypted(out, of_device.head, cipher, &device.ciphers())?;
         // Before the walk: what it names is in these pages, whatever is given up meanwhile.
         let mut pages = Vec::new();
         for row in device.pages(of_device.base) {

@@ -94,14 +94,15 @@ const ADOPTED_TOGETHER: usize = 256;
 /// taken. Before any key is loaded, by a keyspace that begins on that device. How many keys.
 ///
 /// # Errors
-/// When the file is damaged, cut off or not the one that `expected` says, or a page is damaged or cannot be read.
+/// When the file is damaged, cut off or not the one that `expected` says, a key is not there, or a page is damaged or cannot be
+/// read.
 pub fn load_device<R: Read>(
-    input: R,
+    (input, keys): (R, &LogKeys),
     expected: DeviceHead,
     accessor: &mut Accessor,
     databases: &[DeviceDatabase],
 ) -> Result<u64, BaseFault> {
-    let mut reader = DeviceReader::open(input)?;
+    let mut reader = DeviceReader::open_with(input, keys)?;
     if reader.head() != expected {
         return Err(BaseFault::Another);
     }
@@ -109,7 +110,7 @@ pub fn load_device<R: Read>(
     let Some(device) = keyspace.log().device() else { return Err(BaseFault::Another) };
     let of: Vec<(u16, u16)> = databases.iter().map(|database| (database.db, database.namespace)).collect();
     let namespaces = keyspace.log().take_namespaces(&of);
-    let (mut cold, mut keys, mut fetcher) = (Vec::new(), 0, Fetcher::default());
+    let (mut cold, mut count, mut fetcher) = (Vec::new(), 0, Fetcher::default());
     let mut adopt = |accessor: &mut Accessor, cold: &mut Vec<ColdKey>| {
         let adopted = DeviceAccess::new(accessor).adopt(cold, &namespaces, &mut fetcher);
         cold.clear();
@@ -117,6 +118,9 @@ pub fn load_device<R: Read>(
     };
     loop {
         match reader.read_item()? {
+            DeviceItem::Cipher(row) => device.storage().ciphers.load(&row).map_err(BaseFault::Key)?,
+            // There are keys, or it could not be begun.
+            DeviceItem::Opaque(_) => return Err(BaseFault::Damaged),
             DeviceItem::Page(row) => {
                 if !device.adopt_page(&row) {
                     return Err(BaseFault::Device(AdoptFault::Missing { page: row.page }));
@@ -125,7 +129,7 @@ pub fn load_device<R: Read>(
             DeviceItem::Key(key) => {
                 cold.push(key);
                 if cold.len() == ADOPTED_TOGETHER {
-                    keys += adopt(accessor, &mut cold)?;
+                    count += adopt(accessor, &mut cold)?;
                 }
             }
             DeviceItem::Dead(page, words) => device.count_dead(page, words),
@@ -133,9 +137,9 @@ pub fn load_device<R: Read>(
             DeviceItem::End(_) => return Err(BaseFault::Damaged),
         }
     }
-    keys += adopt(accessor, &mut cold)?;
+    count += adopt(accessor, &mut cold)?;
     DeviceAccess::new(accessor).survey(&namespaces).map_err(BaseFault::Device)?;
-    Ok(keys)
+    Ok(count)
 }
 
 impl From<LaneFault> for BaseFault {

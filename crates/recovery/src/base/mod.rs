@@ -32,7 +32,7 @@ mod load;
 mod read;
 mod write;
 
-pub use device::{DeviceDatabase, DeviceHead, DeviceItem, DeviceReader, DeviceWriter, peek_databases};
+pub use device::{DeviceDatabase, DeviceHead, DeviceItem, DeviceReader, DeviceWriter, peek_databases, peek_keys};
 pub use dump::{DeviceDump, Dump, dump};
 pub use format::{BaseFault, BaseHead};
 pub use load::{LoadedBase, load, load_device};

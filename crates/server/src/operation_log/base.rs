@@ -147,10 +147,10 @@ pub(super) fn renew(
 ///
 /// # Errors
 /// When it cannot be read.
-pub(super) fn as_begun(instance: &Instance, directory: &Path, manifest: &Manifest) -> io::Result<Redo> {
+pub(super) fn as_begun(instance: &Instance, (directory, keys): (&Path, &LogKeys), manifest: &Manifest) -> io::Result<Redo> {
     let number = manifest.base.map_or(0, |base| base.number);
     let file = files::open(base_path(directory, number, 0))?;
-    let (_, bytes, databases) = peek(&file, &LogKeys::NONE).map_err(io::Error::other)?;
+    let (_, bytes, databases) = peek(&file, keys).map_err(io::Error::other)?;
     let mut redo = Redo::of_base(&databases, 0);
     let last_contents = databases.all.iter().map(|database| database.contents).max().unwrap_or(0);
     let libraries = instance.scripts.libraries.texts();
@@ -160,7 +160,12 @@ pub(super) fn as_begun(instance: &Instance, directory: &Path, manifest: &Manifes
 }
 
 /// Takes over what a base names on the device, before any key is loaded.
-fn load_on_device(instance: &Instance, accessor: &mut Accessor, path: &Path, expected: DeviceHead) -> io::Result<()> {
+fn load_on_device(
+    instance: &Instance,
+    accessor: &mut Accessor,
+    (path, keys): (&Path, &LogKeys),
+    expected: DeviceHead,
+) -> io::Result<()> {
     let failed = |error: &dyn std::fmt::Display| io::Error::other(format!("{} cannot be loaded: {error}", path.display()));
     let Some(device) = instance.keyspace.log().device() else {
         let why = "it names data in storage-dir, which is not set: give it as before";
@@ -172,7 +177,7 @@ fn load_on_device(instance: &Instance, accessor: &mut Accessor, path: &Path, exp
         device.forgive_damage();
     }
     let expected = DeviceHead { seed: device.seed(), ..expected };
-    let keys = load_device(FileInput::new(file), expected, accessor, &databases).map_err(|error| failed(&error))?;
+    let keys = load_device((FileInput::new(file), keys), expected, accessor, &databases).map_err(|error| failed(&error))?;
     tracing::info!("{keys} keys lie in storage-dir, as the base names them");
     if let (pages @ 1.., lost) = device.lost() {
         tracing::error!("{lost} keys are lost with {pages} damaged pages of storage-dir, and given up as recover-damaged says");
@@ -201,7 +206,7 @@ pub(super) fn load_named(
         let head = files::open(&path).map_err(BaseFault::from).and_then(|file| DeviceReader::open(FileInput::new(file)));
         let head = head.map_err(|error| io::Error::other(format!("{} cannot be loaded: {error}", path.display())))?.head();
         let expected = DeviceHead { log: manifest.id, base: base.number, ..head };
-        load_on_device(instance, lanes.accessor(), &path, expected)?;
+        load_on_device(instance, lanes.accessor(), (&path, keys), expected)?;
     }
     let path = base_path(directory, base.number, 0);
     let failed = |error: &dyn std::fmt::Display| io::Error::other(format!("{} cannot be loaded: {error}", path.display()));

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::path::Path;
+use std::sync::Arc;
 
 use almandine_config::Settings;
 use almandine_io::clock;
@@ -17,7 +18,7 @@ use crate::storage::FetchedPages;
 ///
 /// # Errors
 /// When another server owns the archive, or it is not known whether there is one where there is no log.
-pub(super) fn prepare(settings: &Settings, base: &Path, directory: &Directory, keys: &LogKeys) -> io::Result<Option<Shipper>> {
+pub(super) fn prepare(settings: &Settings, base: &Path, directory: &Directory, keys: &Arc<LogKeys>) -> io::Result<Option<Shipper>> {
     let url = &settings.persistence.log_object_url;
     if url.is_empty() {
         return Ok(None);
@@ -28,7 +29,7 @@ pub(super) fn prepare(settings: &Settings, base: &Path, directory: &Directory, k
         let began_ns = clock::monotonic_ns();
         tracing::info!("There is no log in {}: it is fetched from {url}, if that has one", directory.path().display());
         let directories = settings.storage.directories.iter().map(|directory| base.join(directory)).collect();
-        let mut pages = FetchedPages::new(directories, settings.storage.segment_bytes);
+        let mut pages = FetchedPages::new(directories, settings.storage.segment_bytes, Some(Arc::clone(keys)));
         match fetch(&*objects, directory, keys, &mut pages).map_err(failed)? {
             None => tracing::info!("{url} has no archive of a log: one begins there"),
             Some(fetched) => tracing::warn!(

@@ -8,13 +8,13 @@ use almandine_config::Settings;
 use almandine_config::choices::LogSync;
 use almandine_io::files;
 use almandine_io::memory::HUGE_PAGE_BYTES;
-use almandine_oplog::LogKeys;
 use almandine_oplog::append::LogOptions;
 use almandine_oplog::archive::Shipper;
 use almandine_oplog::directory::{Directory, base_path, read_manifest};
 use almandine_oplog::manifest::Manifest;
 use almandine_oplog::writer::SyncMode;
-use almandine_recovery::base::{BaseFault, DeviceHead, DeviceReader};
+use almandine_oplog::{Fault, LogKeys};
+use almandine_recovery::base::{BaseFault, DeviceHead, DeviceReader, peek_keys};
 use almandine_recovery::load::FileInput;
 
 use super::base::DEVICE_PART;
@@ -60,6 +60,11 @@ impl Found {
         self.manifest.id
     }
 
+    /// What it is encrypted with.
+    pub(crate) fn keys(&self) -> Arc<LogKeys> {
+        Arc::clone(&self.keys)
+    }
+
     /// Bytes of its files, about.
     pub(crate) fn bytes(&self) -> u64 {
         self.bytes
@@ -89,6 +94,16 @@ pub(super) fn segment_bytes(settings: &Settings) -> u64 {
     settings.persistence.log_segment_bytes.div_ceil(PAGE_BYTES) * HUGE_PAGE_BYTES as u64
 }
 
+/// Whether the pages that the base names can be read with these keys.
+fn check_page_keys(path: &Path, manifest: &Manifest, keys: &LogKeys) -> io::Result<()> {
+    let Some(base) = manifest.base.filter(|base| base.parts == DEVICE_PART + 1) else { return Ok(()) };
+    let path = base_path(path, base.number, DEVICE_PART);
+    // What is wrong with the file is told when it is read.
+    let named = files::open(&path).map_err(BaseFault::from).and_then(|file| peek_keys(FileInput::new(file)));
+    let missing = named.unwrap_or_default().iter().find_map(|mark| keys.check(mark).err());
+    missing.map_or(Ok(()), |why| Err(io::Error::other(Fault::Key { path, why })))
+}
+
 /// Takes the directory of the log, below the node's, and looks what is there.
 ///
 /// # Errors
@@ -105,6 +120,7 @@ pub(crate) fn find(settings: &Settings, base: &Path, snapshot: PathBuf) -> io::R
     // Before anything is changed.
     if let Some(there) = read_manifest(&path).map_err(io::Error::other)? {
         there.check_keys(&path, &keys).map_err(io::Error::other)?;
+        check_page_keys(&path, &there, &keys)?;
     }
     let shipper = fetch::prepare(settings, &base, &directory, &keys)?;
     let manifest = directory.manifest().map_err(io::Error::other)?;

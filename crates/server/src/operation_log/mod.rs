@@ -53,13 +53,6 @@ pub(crate) fn check(settings: &Settings) -> Result<(), String> {
                 .to_owned(),
         );
     }
-    if !settings.persistence.log_key_file.is_empty() && crate::storage::is_configured(settings) {
-        return Err(
-            "log-key-file does not go with storage-dir, storage-device or storage-object-url yet: what lies there would not be \
-             encrypted. Leave one of both out"
-                .to_owned(),
-        );
-    }
     let persistence = &settings.persistence;
     if !persistence.backup_object_url.is_empty() && persistence.backup_object_url == persistence.log_object_url {
         return Err("backup-object-url and log-object-url need folders of their own".to_owned());

@@ -140,8 +140,13 @@ fn copy(instance: &Instance, order: &Order, is_cancelled: &AtomicBool) -> Copied
     let table = files::open(&order.table).map_err(|error| failed(&order.table, &error))?;
     let mut table = DeviceReader::open(FileInput::new(table)).map_err(|fault| failed(&order.table, &fault))?;
     let (mut reader, mut pages) = (PageReader::default(), 0_u64);
-    // They are in front of all else.
-    while let DeviceItem::Page(row) = table.read_item().map_err(|fault| failed(&order.table, &fault))? {
+    loop {
+        // They are in front of all else, but for their ciphers, which the store has.
+        let row = match table.read_item().map_err(|fault| failed(&order.table, &fault))? {
+            DeviceItem::Cipher(_) => continue,
+            DeviceItem::Page(row) => row,
+            _ => break,
+        };
         target.check_room(&order.directory)?;
         let read = reader.read(&storage, &row, &mut |stored| {
             target.put(&storage, stored)?;

@@ -53,7 +53,7 @@ pub(crate) fn recover(instance: &Arc<Instance>, table: &'static Table, mut found
     let mut lanes = LogLanes::start(&mut accessor, lanes(instance));
     let path = found.directory.path().to_owned();
     let mut redo = match is_new && has_device {
-        true => base::as_begun(instance, &path, &found.manifest)?,
+        true => base::as_begun(instance, (&path, &found.keys), &found.manifest)?,
         false => base::load_named(instance, &mut lanes, (&path, &found.keys), &found.manifest)?,
     };
     let Some(end) = redo_groups(instance, &mut lanes, (&path, &found.keys), (&found.manifest, u64::MAX), &mut redo)? else {

@@ -27,6 +27,10 @@ pub(super) fn follow(log: &RunningLog, settings: &Settings, directory: &Path) ->
     former.and_then(|()| needed.check_keys(&log.directory, &keys).map_err(|fault| fault.to_string())).map_err(|why| {
         io::Error::other(format!("{NAME}: {why}. Keep the former keys behind the new one until BGREWRITEAOF has ended"))
     })?;
+    log.check_page_keys(&keys).map_err(|why| {
+        let kept = "storage_keys in INFO says which keys pages in storage-dir need";
+        io::Error::other(format!("{NAME}: of a page in storage-dir, {why}. Keep the former keys behind the new one: {kept}"))
+    })?;
     log.set_keys(keys);
     Ok(())
 }

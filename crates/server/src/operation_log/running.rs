@@ -9,10 +9,11 @@ use almandine_config::Settings;
 use almandine_config::choices::CommitTier;
 use almandine_instance::Instance;
 use almandine_io::sync::Mutex;
+use almandine_keyspace::StorageCiphers;
 use almandine_oplog::append::Appender;
 use almandine_oplog::archive::NamedBase;
 use almandine_oplog::writer::{LogProgress, LogWriter, WriterOptions};
-use almandine_oplog::{LogKeys, RingSource, Rings};
+use almandine_oplog::{LogKeys, NoKey, RingSource, Rings};
 
 use super::found::mode;
 use super::listener::Listener;
@@ -35,6 +36,8 @@ pub(crate) struct RunningLog {
     named_base: Mutex<NamedBase>,
     /// What is written is encrypted with, and what there is can be read with.
     keys: Mutex<Arc<LogKeys>>,
+    /// Those of `storage-dir`.
+    ciphers: Option<Arc<StorageCiphers>>,
 }
 
 /// What a log is written with.
@@ -65,12 +68,13 @@ impl RunningLog {
         // What was before it is not known.
         let number = log.manifest().base.map_or(0, |base| base.number);
         let named_base = Mutex::new(NamedBase { number, broken_at: number });
+        let ciphers = instance.keyspace.log().device().map(|device| device.storage().ciphers);
         let writer = LogWriter::start(log, Box::new(source), options, listener, Arc::clone(&progress))?;
         instance.workers.rest.install_waker(progress.waker());
         let pressed = Arc::clone(&progress);
         rings.on_much(move || pressed.press());
         instance.persistence.log.begin(progress, rings, instance.keyspace.log().order());
-        Ok(Self { writer, directory, id, last_base: last_base.into(), named_base, keys: Mutex::new(keys) })
+        Ok(Self { writer, directory, id, last_base: last_base.into(), named_base, keys: Mutex::new(keys), ciphers })
     }
 
     pub(super) fn keys(&self) -> Arc<LogKeys> {
@@ -79,8 +83,20 @@ impl RunningLog {
 
     /// What is written from now on is encrypted with the first of these, or plain.
     pub(super) fn set_keys(&self, keys: Arc<LogKeys>) {
+        if let Some(ciphers) = &self.ciphers {
+            ciphers.set_keys(Arc::clone(&keys));
+        }
         self.writer.set_keys(Arc::clone(&keys));
         *self.keys.lock().unwrap_or_else(PoisonError::into_inner) = keys;
+    }
+
+    /// Whether all pages of `storage-dir` can be read with these keys.
+    ///
+    /// # Errors
+    /// When one that they need is not there.
+    pub(super) fn check_page_keys(&self, keys: &LogKeys) -> Result<(), NoKey> {
+        let needed = self.ciphers.as_ref().map(|ciphers| ciphers.keys()).unwrap_or_default();
+        needed.keys().try_for_each(|mark| keys.check(mark))
     }
 
     pub(super) fn named_base(&self) -> NamedBase {

@@ -48,7 +48,11 @@ pub(crate) fn follow(
     if changed.iter().any(|parameter| parameter.name == keys::NAME) {
         let followed = match log.get() {
             Some(running) => rekey::follow(&running, settings, directory),
-            None => keys::read(settings, directory).map(|_| ()),
+            None => keys::read(settings, directory).map(|keys| {
+                if let Some(device) = instance.keyspace.log().device() {
+                    device.storage().ciphers.set_keys(keys);
+                }
+            }),
         };
         followed.map_err(|error| keys::refused(&error))?;
     }

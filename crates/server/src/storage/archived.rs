@@ -2,11 +2,12 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use almandine_io::files;
-use almandine_keyspace::{PageFault, PageReader, PageRow, PageWriter, Storage};
-use almandine_oplog::Fault;
+use almandine_keyspace::{CipherRow, PageFault, PageReader, PageRow, PageWriter, Storage, StorageCiphers};
 use almandine_oplog::archive::{ArchiveFault, NoPages, PageSource, PageTable, PageTarget, TakeBytes};
+use almandine_oplog::{Fault, LogKeys};
 use almandine_recovery::base::{BaseFault, DeviceItem, DeviceReader};
 use almandine_recovery::load::FileInput;
 
@@ -15,7 +16,9 @@ use super::{Contents, Part, open_directories};
 /// The rows of a base's table, one after the other.
 struct Rows {
     path: PathBuf,
-    reader: DeviceReader<FileInput>,
+    reader: DeviceReader<'static, FileInput>,
+    /// The ciphers of the pages.
+    ciphers: Vec<CipherRow>,
     row: Option<PageRow>,
 }
 
@@ -26,20 +29,25 @@ impl Rows {
         // Both before anything is read: a file that is removed meanwhile can be read as long as it is open.
         let opened = open().and_then(|first| Ok((first, open()?)));
         let (mut first, reader) = opened.map_err(|fault| failed(path, fault))?;
-        let mut pages = Vec::new();
+        let (mut pages, mut ciphers) = (Vec::new(), Vec::new());
         // They are in front of all else.
-        while let DeviceItem::Page(row) = first.read_item().map_err(|fault| failed(path, fault))? {
-            pages.push(row.page);
+        loop {
+            match first.read_item().map_err(|fault| failed(path, fault))? {
+                DeviceItem::Cipher(row) => ciphers.push(row),
+                DeviceItem::Page(row) => pages.push(row.page),
+                _ => break,
+            }
         }
         let behind = pages.last().map_or(0, |page| page + 1);
         let table = PageTable { next: behind.max(first.head().next_page.into()), pages };
-        Ok((Self { path: path.to_owned(), reader, row: None }, table))
+        Ok((Self { path: path.to_owned(), reader, ciphers, row: None }, table))
     }
 
     /// The row of a page of the table; pages in ascending order, each as often as is wanted.
     fn at(&mut self, page: u64) -> Result<&PageRow, Fault> {
         while self.row.as_ref().is_none_or(|row| row.page < page) {
             match self.reader.read_item().map_err(|fault| failed(&self.path, fault))? {
+                DeviceItem::Cipher(_) => {}
                 DeviceItem::Page(row) => self.row = Some(row),
                 _ => break,
             }
@@ -97,6 +105,8 @@ impl PageSource for ShippedPages {
 pub struct FetchedPages {
     directories: Vec<PathBuf>,
     segment_bytes: u64,
+    /// With what the large values of encrypted pages are found; none: pages with such are refused.
+    keys: Option<Arc<LogKeys>>,
     /// Of the table that is fetched.
     rows: Option<Rows>,
     storage: Option<Storage>,
@@ -104,10 +114,10 @@ pub struct FetchedPages {
 }
 
 impl FetchedPages {
-    /// With files of this size.
+    /// With files of this size. All that is fetched can be read with the keys, if these are given.
     #[must_use]
-    pub fn new(directories: Vec<PathBuf>, segment_bytes: u64) -> Self {
-        Self { directories, segment_bytes, rows: None, storage: None, writer: PageWriter::default() }
+    pub fn new(directories: Vec<PathBuf>, segment_bytes: u64, keys: Option<Arc<LogKeys>>) -> Self {
+        Self { directories, segment_bytes, keys, rows: None, storage: None, writer: PageWriter::default() }
     }
 
     fn open(&self, contents: Contents) -> Result<Storage, ArchiveFault> {
@@ -116,8 +126,12 @@ impl FetchedPages {
             let directories: Vec<PathBuf> = self.directories.iter().map(|directory| directory.join(part.name())).collect();
             open_directories(&directories, &options).map(|(device, _)| device)
         };
-        let opened = open(Part::Log).and_then(|pages| Ok(Storage { pages, values: open(Part::Values)? }));
+        let opened = open(Part::Log).and_then(|pages| Ok(Storage { pages, values: open(Part::Values)?, ciphers: Arc::default() }));
         opened.map_err(|error| self.failed("begin", error))
+    }
+
+    fn ciphers(&self) -> Arc<StorageCiphers> {
+        Arc::new(StorageCiphers::new(self.keys.clone().unwrap_or_default()))
     }
 
     fn failed(&self, what: &'static str, error: io::Error) -> ArchiveFault {
@@ -143,10 +157,17 @@ impl PageTarget for FetchedPages {
     }
 
     fn begin(&mut self, log: u128, table: &Path) -> Result<PageTable, ArchiveFault> {
+        let path = table.to_owned();
         let (rows, table) = Rows::open(table)?;
+        // Before anything is written: what is fetched can be read.
+        let ciphers = self.ciphers();
+        let loaded = rows.ciphers.iter().try_for_each(|row| ciphers.load(row));
+        if let Some(why) = loaded.err().filter(|_| self.keys.is_some()) {
+            return Err(ArchiveFault::Log(Fault::Key { path, why }));
+        }
         // It has the directories' locks.
         self.storage = None;
-        self.storage = Some(self.open(Contents::Begun(log))?);
+        self.storage = Some(Storage { ciphers, ..self.open(Contents::Begun(log))? });
         (self.rows, self.writer) = (Some(rows), PageWriter::default());
         Ok(table)
     }

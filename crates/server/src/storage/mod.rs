@@ -13,7 +13,8 @@ use almandine_device::{
 };
 use almandine_instance::Instance;
 use almandine_io::files;
-use almandine_keyspace::Storage;
+use almandine_keyspace::{Storage, StorageCiphers};
+use almandine_oplog::LogKeys;
 
 mod archived;
 mod devices;
@@ -140,11 +141,11 @@ pub(crate) fn check_budget(settings: &Settings) -> Result<(), String> {
 }
 
 /// Opens what `storage-dir`, `storage-device` and `storage-object-url` ask for; nothing when they ask for nothing. Relative paths
-/// begin at `base`.
+/// begin at `base`. What is written there is encrypted with the first of the keys.
 ///
 /// # Errors
 /// When a directory or the object storage cannot be used.
-pub(crate) fn open(settings: &Settings, base: &Path, contents: Contents) -> io::Result<Opened> {
+pub(crate) fn open(settings: &Settings, base: &Path, (contents, keys): (Contents, Arc<LogKeys>)) -> io::Result<Opened> {
     let mut objects = objects::Watch::default();
     let health = Arc::new(Health::default());
     let quota = Some(settings.storage.directory_bytes).filter(|bytes| *bytes != 0).map(Quota::new);
@@ -160,7 +161,7 @@ pub(crate) fn open(settings: &Settings, base: &Path, contents: Contents) -> io::
         Ok(device.map(|device| Arc::new(WatchedDevice::new(device, Arc::clone(&health))) as _))
     };
     let (pages, values) = (make(Part::Log)?, make(Part::Values)?);
-    let storage = pages.zip(values).map(|(pages, values)| Storage { pages, values });
+    let storage = pages.zip(values).map(|(pages, values)| Storage { pages, values, ciphers: Arc::new(StorageCiphers::new(keys)) });
     Ok(Opened { storage, health: Arc::clone(&health), watch: Watch { objects, devices: devices::Watch::new(health) } })
 }
 

@@ -52,7 +52,7 @@ impl Rig {
             let options = FileOptions { segment_bytes: 16 * MIB, ..FileOptions::default() };
             Arc::new(FileDevice::open(format!("/data/{part}"), &options).unwrap())
         };
-        let storage = Storage { pages: device("log"), values: device("values") };
+        let storage = Storage { pages: device("log"), values: device("values"), ciphers: Arc::default() };
         let options = Options {
             memory_bytes_max: 1 << 28,
             storage: Some(storage),

@@ -375,7 +375,11 @@ mod tests {
 
     /// A store with a key on the device that is in the bucket which growth splits first, and whose entry knows nothing of its hash.
     fn store_with_unknown_entry(faulty: &Arc<FaultyDevice>) -> (Store, u64) {
-        let storage = Storage { pages: Arc::clone(faulty) as Arc<dyn Device>, values: Arc::new(MemoryDevice::new()) };
+        let storage = Storage {
+            pages: Arc::clone(faulty) as Arc<dyn Device>,
+            values: Arc::new(MemoryDevice::new()),
+            ciphers: Arc::default(),
+        };
         let options = Options { memory_bytes_max: 1 << 30, storage: Some(storage), background: false, ..Options::default() };
         let store = Store::open(options).expect("a store");
         store.settings().set_budget(16 << 20);

@@ -37,7 +37,7 @@ struct Rig {
 impl Rig {
     fn new() -> Self {
         let device = || Arc::new(MemoryDevice::new());
-        let storage = Some(Storage { pages: device(), values: device() });
+        let storage = Some(Storage { pages: device(), values: device(), ciphers: Arc::default() });
         let options = Options { sessions_max: 2, memory_bytes_max: 1 << 24, storage, background: false, ..Options::default() };
         let store = Shared::new(options).expect("a small store");
         let namespace = store.namespaces.allocate().expect("a namespace");

@@ -12,7 +12,7 @@ use rapidhash::v3::{RapidSecrets, rapidhash_v3_inline};
 
 pub(super) const COUNT_BITS: u32 = 24;
 /// Bytes of a piece before its contents: length, number and checksum.
-pub(super) const HEAD_BYTES: usize = 16;
+pub(in crate::tier) const HEAD_BYTES: usize = 16;
 /// Bytes of a piece, unless it is the last one.
 pub(crate) const PIECE_BYTES: usize = 256 << 10;
 /// Contents of a piece, unless it is the last one.

@@ -17,6 +17,7 @@
 //! record is. INV-TIER-3: what a page on the device says is used only if its checksum holds.
 
 pub(crate) mod ahead;
+pub(crate) mod ciphers;
 mod empty;
 pub(crate) mod extent;
 pub(crate) mod forgiven;
@@ -45,6 +46,8 @@ use almandine_base::object::Types;
 use almandine_device::Device;
 use almandine_io::storage::BLOCK_BYTES;
 use almandine_io::thread::Waker;
+use almandine_oplog::encryption::StoragePart;
+use ciphers::{PageNonce, StorageCiphers};
 use crossbeam_queue::SegQueue;
 use empty::Emptying;
 use mixed::MixedSweep;
@@ -74,6 +77,8 @@ pub struct Storage {
     pub pages: Arc<dyn Device>,
     /// For values and keys too large for a page.
     pub values: Arc<dyn Device>,
+    /// What both are encrypted with; by default nothing is.
+    pub ciphers: Arc<StorageCiphers>,
 }
 
 impl std::fmt::Debug for Storage {
@@ -350,6 +355,21 @@ impl Tier {
             log_limit_bytes: self.limit_pages().saturating_mul(PAGE_BYTES as u64),
             ..self.counters.read()
         }
+    }
+
+    /// Decrypts the image of a page, of which all blocks are what was written; false: it cannot be.
+    #[must_use]
+    pub(crate) fn decrypt(&self, nonce: PageNonce, image: &mut [u8]) -> bool {
+        debug_assert_eq!(image.len(), PAGE_BYTES, "INV-TIER-3: an image is one of a whole page");
+        self.storage.ciphers.apply(nonce, StoragePart::Page, 0, image).is_ok()
+    }
+
+    /// A page is given up: nothing points to it any more.
+    pub(crate) fn retire(&self, page: u64) {
+        let nonce = self.pages.nonce(page);
+        debug_assert!(nonce.is_some(), "INV-TIER-3: what is given up was stored");
+        self.pages.retire(page);
+        self.storage.ciphers.forget_page(nonce.unwrap_or(PageNonce::PLAIN));
     }
 
     /// Gives space back that nothing names.

@@ -2,11 +2,12 @@
 //! checksum.
 
 use super::Storage;
-use super::extent::PIECE_BYTES;
+use super::extent::{Extent, PIECE_BYTES};
 use super::page_image;
 use super::pages::{PageRow, checksum};
 use crate::log::PAGE_BYTES;
 use almandine_io::storage::{BLOCK_BYTES, Buffer};
+use almandine_oplog::encryption::StoragePart;
 use std::{fmt, io};
 
 /// Why a page cannot be had.
@@ -14,6 +15,11 @@ use std::{fmt, io};
 pub enum PageFault {
     /// The device did not give it, or what took it has failed.
     Io(io::Error),
+    /// Its cipher is not there, so that it is not known which large values it has.
+    Encrypted {
+        /// The page's number.
+        page: u64,
+    },
     /// A block of it does not have its checksum.
     Damaged {
         /// The page's number.
@@ -34,6 +40,9 @@ impl fmt::Display for PageFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Io(error) => error.fmt(f),
+            Self::Encrypted { page } => {
+                write!(f, "page {page} of the storage is encrypted, and its large values are not found without its key")
+            }
             Self::Damaged { page, block } => write!(f, "page {page} of the storage is damaged in block {block}"),
             Self::DamagedValue { page, offset } => {
                 write!(f, "a large value of page {page} of the storage is damaged at byte {offset} of the values")
@@ -91,7 +100,7 @@ impl PageReader {
             return Err(PageFault::Damaged { page, block });
         }
         take(Stored { is_value: false, offset, bytes: &self.image })?;
-        let extents = if row.extent_blocks == 0 { Vec::new() } else { page_image::extents(&mut self.image, page) };
+        let extents = extents(storage, row, &mut self.image)?;
         for extent in extents {
             for number in 0..extent.pieces() {
                 let (offset, bytes) = extent.piece(number);
@@ -106,4 +115,15 @@ impl PageReader {
         }
         Ok(())
     }
+}
+
+/// The extents that a page refers to, whose blocks are what was written; the image is decrypted.
+pub(super) fn extents(storage: &Storage, row: &PageRow, image: &mut Buffer) -> Result<Vec<Extent>, PageFault> {
+    debug_assert_eq!(image.len(), PAGE_BYTES, "INV-TIER-3: an image is one of a whole page");
+    if row.extent_blocks == 0 {
+        return Ok(Vec::new());
+    }
+    let decrypted = storage.ciphers.apply(row.nonce, StoragePart::Page, 0, image);
+    decrypted.map_err(|_| PageFault::Encrypted { page: row.page })?;
+    Ok(page_image::extents(image, row.page))
 }

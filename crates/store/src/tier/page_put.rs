@@ -3,8 +3,7 @@
 
 use super::Storage;
 use super::extent::{Extent, PIECE_BYTES};
-use super::page_copy::PageFault;
-use super::page_image;
+use super::page_copy::{PageFault, extents};
 use super::pages::{PageRow, checksum};
 use crate::log::PAGE_BYTES;
 use almandine_io::storage::{BLOCK_BYTES, Buffer};
@@ -72,7 +71,7 @@ impl PageWriter {
                 return Err(PageFault::Damaged { page, block });
             }
             storage.pages.write(page * PAGE_BYTES as u64, &self.image)?;
-            let extents = if row.extent_blocks == 0 { Vec::new() } else { page_image::extents(&mut self.image, page) };
+            let extents = extents(storage, row, &mut self.image)?;
             let pieces = extents.iter().rev().flat_map(|extent| (0..extent.pieces()).rev().map(|number| (*extent, number)));
             self.pieces = pieces.collect();
         }

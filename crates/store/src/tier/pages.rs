@@ -1,11 +1,13 @@
 //! What memory knows of the pages on the device: checksums of their blocks, and how much of them is dead.
 //!
-//! Two tables, rings by page number: heads of 32 bytes, which every cold look-up needs and which stay in the caches, and checksums,
-//! two KiB per page, a thousandth of it. A page is published before its image is made, so that records which die meanwhile are
+//! Tables, rings by page number: heads of 32 bytes, which every cold look-up needs and which stay in the caches; checksums,
+//! two KiB per page, a thousandth of it; and a word that says how the page was encrypted, whose memory is not touched where none
+//! is. A page is published before its image is made, so that records which die meanwhile are
 //! counted, and is *on the device* when its image is.
 
 use crate::log::{Log, PAGE_BYTES, PAGE_WORDS};
 use crate::record::WORD;
+use crate::tier::ciphers::PageNonce;
 use almandine_base::step;
 use almandine_io::memory::Reservation;
 use almandine_io::storage::BLOCK_BYTES;
@@ -79,6 +81,8 @@ pub struct PageRow {
     pub namespace: u32,
     /// Blocks that they have on the value device.
     pub extent_blocks: u32,
+    /// How it is encrypted.
+    pub nonce: PageNonce,
     /// Checksums of its blocks.
     pub sums: Vec<u32>,
 }
@@ -175,6 +179,7 @@ pub(crate) fn checksum(bytes: &[u8]) -> u32 {
 pub(crate) struct DevicePages {
     heads: Reservation,
     sums: Reservation,
+    nonces: Reservation,
     mask: u64,
     stored: AtomicU64,
     capacity_words: AtomicU64,
@@ -189,8 +194,10 @@ impl DevicePages {
         debug_assert!(pages.is_power_of_two() && pages as u64 >= pages_max, "a page's place is found by a mask");
         let heads = Reservation::small_pages(pages * size_of::<PageHead>())?;
         let sums = Reservation::small_pages(pages * size_of::<PageSums>())?;
-        let zero = || AtomicU64::new(0);
-        Ok(Self { heads, sums, mask: pages as u64 - 1, stored: zero(), capacity_words: zero(), live_words: zero(), first: zero() })
+        let nonces = Reservation::small_pages(pages * size_of::<AtomicU64>())?;
+        let (mask, zero) = (pages as u64 - 1, || AtomicU64::new(0));
+        let (stored, capacity_words, live_words, first) = (zero(), zero(), zero(), zero());
+        Ok(Self { heads, sums, nonces, mask, stored, capacity_words, live_words, first })
     }
 
     fn head(&self, page: u64) -> &PageHead {
@@ -203,6 +210,27 @@ impl DevicePages {
         // SAFETY: as above.
         let sums = unsafe { &*self.sums.base().as_ptr().cast::<PageSums>().add((page & self.mask) as usize) };
         PageInfo { head: self.head(page), sums }
+    }
+
+    fn nonce_word(&self, page: u64) -> &AtomicU64 {
+        // SAFETY: as of a head.
+        unsafe { &*self.nonces.base().as_ptr().cast::<AtomicU64>().add((page & self.mask) as usize) }
+    }
+
+    /// How a page on the device is encrypted; none when it is given up.
+    pub(crate) fn nonce(&self, page: u64) -> Option<PageNonce> {
+        let nonce = PageNonce::from_word(self.nonce_word(page).load(Ordering::Relaxed));
+        fence(Ordering::Acquire);
+        // Else it may be another page's by now.
+        self.is_stored(page).then_some(nonce)
+    }
+
+    fn set_nonce(&self, page: u64, nonce: PageNonce) {
+        debug_assert!(!self.is_stored(page), "INV-ENCRYPTION-3: a page is encrypted once");
+        // A page of memory that has none need not be touched.
+        if self.nonce_word(page).load(Ordering::Relaxed) != nonce.to_word() {
+            self.nonce_word(page).store(nonce.to_word(), Ordering::Relaxed);
+        }
     }
 
     /// What is known of a page that is on the device or being written.
@@ -239,8 +267,8 @@ impl DevicePages {
         true
     }
 
-    /// A page's image is on the device.
-    pub(crate) fn publish(&self, page: u64, contents: Contents, image: &[u8]) {
+    /// A page's image is on the device, as it is here.
+    pub(crate) fn publish(&self, page: u64, contents: Contents, (nonce, image): (PageNonce, &[u8])) {
         let row = self.row(page);
         let head = row.head;
         debug_assert_eq!(head.word.load(Ordering::Relaxed), page << 2 | WRITING, "INV-TIER-1: what is stored was being written");
@@ -249,6 +277,7 @@ impl DevicePages {
         for (sum, block) in row.sums.iter().zip(image.chunks_exact(BLOCK_BYTES)) {
             sum.store(checksum(block), Ordering::Relaxed);
         }
+        self.set_nonce(page, nonce);
         head.live_words.store(contents.live_words, Ordering::Relaxed);
         head.records.store(contents.records, Ordering::Relaxed);
         head.largest.store(contents.largest, Ordering::Relaxed);
@@ -279,6 +308,7 @@ impl DevicePages {
             largest: read(&head.largest),
             namespace: read(&head.namespace),
             extent_blocks: read(&head.extent_blocks),
+            nonce: PageNonce::from_word(self.nonce_word(page).load(Ordering::Relaxed)),
             sums: sums.iter().map(read).collect(),
         };
         fence(Ordering::Acquire);
@@ -302,6 +332,7 @@ impl DevicePages {
         write(&head.namespace, row.namespace);
         write(&head.extent_blocks, row.extent_blocks);
         taken.sums.iter().zip(&row.sums).for_each(|(sum, value)| write(sum, *value));
+        self.set_nonce(row.page, row.nonce);
         head.word.store(row.page << 2 | STORED, Ordering::Release);
         self.stored.fetch_add(1, Ordering::Relaxed);
         self.capacity_words.fetch_add(taken.capacity_words(), Ordering::Relaxed);
@@ -333,7 +364,7 @@ impl DevicePages {
     }
 
     /// A page is given up: nothing points to it any more. What readers got of it before counts, what they get from now on does not.
-    pub(crate) fn retire(&self, page: u64) {
+    pub(super) fn retire(&self, page: u64) {
         debug_assert!(self.is_stored(page), "INV-TIER-3: what is given up was stored");
         debug_assert_ne!(self.len(), 0, "INV-TIER-3: stored pages are counted");
         let row = self.row(page);
@@ -413,7 +444,7 @@ impl DevicePages {
 
     /// Bytes of this table.
     pub(crate) fn memory_bytes(&self) -> u64 {
-        self.len() * (size_of::<PageHead>() + size_of::<PageSums>()) as u64
+        self.len() * (size_of::<PageHead>() + size_of::<PageSums>() + size_of::<AtomicU64>()) as u64
     }
 
     /// Numbers of the pages on the device, up to `end`. No page below `head` is still to be written: those are left out for good
@@ -452,7 +483,7 @@ mod tests {
         pages.count_dead(3 * PAGE_WORDS, 10);
         let contents =
             Contents { live_words: 1000, records: 10, largest: 150, namespace: 1, extent_blocks: 0, ..Contents::default() };
-        pages.publish(3, contents, &image);
+        pages.publish(3, contents, (PageNonce::PLAIN, &image));
         assert!(!pages.begin(11), "the entry is taken");
         assert!(pages.is_needed_by(3, 11) && !pages.is_needed_by(3, 10) && !pages.is_needed_by(4, 11));
         pages.count_dead(3 * PAGE_WORDS + 5, 100);
@@ -477,7 +508,7 @@ mod tests {
         let contents = Contents { live_words: 10, records: 1, largest: 10, namespace: 1, extent_blocks: 0, ..Contents::default() };
         let store = |page| {
             assert!(pages.begin(page));
-            pages.publish(page, contents, &image);
+            pages.publish(page, contents, (PageNonce::PLAIN, &image));
         };
         (0..300).for_each(store);
         let sum = |page: u64| pages.row(page).sums[0].load(Ordering::Relaxed);
@@ -507,10 +538,10 @@ mod tests {
         // Pages 0 and 1 are closed, and the head is at the first of them.
         assert!(pages.begin(0) && pages.begin(1));
         assert_eq!(pages.stored_pages(0, 2).count(), 0);
-        pages.publish(1, contents, &image);
+        pages.publish(1, contents, (PageNonce::PLAIN, &image));
         assert_eq!(pages.stored_pages(0, 2).collect::<Vec<_>>(), [1]);
         // The other one was written twice, because the device failed once.
-        pages.publish(0, contents, &image);
+        pages.publish(0, contents, (PageNonce::PLAIN, &image));
         assert_eq!(pages.stored_pages(0, 2).collect::<Vec<_>>(), [0, 1], "no page is forgotten before the head has passed it");
         pages.retire(0);
         assert_eq!(pages.stored_pages(2, 2).collect::<Vec<_>>(), [1]);

@@ -1,9 +1,12 @@
 //! Writing extents, and giving their space back.
 
 use super::Tier;
+use super::ciphers::PageNonce;
 use super::extent::{COUNT_BITS, Extent, HEAD_BYTES, PIECE_BYTES, PIECE_CONTENTS, seal};
 use super::statistics::bump;
+use almandine_base::step;
 use almandine_io::storage::{BLOCK_BYTES, Buffer};
+use almandine_oplog::encryption::StoragePart;
 use std::io;
 use std::sync::atomic::Ordering;
 
@@ -19,6 +22,8 @@ pub(crate) struct ExtentWriter {
     /// Where the buffer's contents go.
     offset: u64,
     run: Run,
+    /// That of the page that the extents belong to.
+    nonce: PageNonce,
 }
 
 /// The extent that is being written.
@@ -33,7 +38,13 @@ struct Run {
 
 impl ExtentWriter {
     pub(crate) fn new() -> Self {
-        Self { buffer: Buffer::new(GATHERED_BYTES), filled: 0, offset: 0, run: Run::default() }
+        Self { buffer: Buffer::new(GATHERED_BYTES), filled: 0, offset: 0, run: Run::default(), nonce: PageNonce::PLAIN }
+    }
+
+    /// What comes from now on belongs to a page that is encrypted so.
+    pub(crate) fn encrypt_with(&mut self, nonce: PageNonce) {
+        debug_assert_eq!(self.run.blocks, 0, "INV-ENCRYPTION-3: an extent is encrypted as its page is");
+        self.nonce = nonce;
     }
 
     /// Takes bytes for an extent of their own. They are on the device after [`ExtentWriter::finish`], if that succeeds.
@@ -109,7 +120,10 @@ impl ExtentWriter {
     }
 
     fn close_piece(&mut self, tier: &Tier) -> io::Result<()> {
-        let bytes = seal(&mut self.buffer[self.filled..], self.run.pieces, self.run.len, self.run.first + self.run.blocks);
+        let (piece, block) = (&mut self.buffer[self.filled..], self.run.first + self.run.blocks);
+        let (at, contents) = (block * BLOCK_BYTES as u64 + HEAD_BYTES as u64, &mut piece[HEAD_BYTES..HEAD_BYTES + self.run.len]);
+        step!(EncryptPages, tier.storage.ciphers.apply(self.nonce, StoragePart::Values, at, contents)?);
+        let bytes = seal(piece, self.run.pieces, self.run.len, block);
         let blocks = (bytes / BLOCK_BYTES) as u64;
         if self.run.blocks + blocks >= 1 << COUNT_BITS {
             self.abandon(tier);
@@ -190,7 +204,7 @@ mod tests {
     ];
 
     fn tier(values: Arc<dyn Device>) -> Tier {
-        let storage = Storage { pages: Arc::new(MemoryDevice::new()), values };
+        let storage = Storage { pages: Arc::new(MemoryDevice::new()), values, ciphers: Arc::default() };
         Tier::new(storage, None, Arc::new(Garbage::new(Arc::new(Waker::new()))), 64).expect("a table of pages")
     }
 

@@ -106,6 +106,10 @@ fn sweep_page(session: &mut Session, tier: &Tier, fetcher: &mut Fetcher, pace: &
         bump(&tier.counters.corrupt_blocks, u64::from(stored));
         return !stored;
     }
+    let Some(nonce) = tier.pages.nonce(page) else { return true };
+    if !tier.decrypt(nonce, &mut buffer) {
+        return false;
+    }
     let mut doomed = Vec::new();
     page_image::walk(&mut buffer, page, |address, _, header| {
         if store.namespaces.is_dropped(header.namespace()) {

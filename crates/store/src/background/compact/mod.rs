@@ -218,6 +218,10 @@ impl Compaction {
             bump(&tier.counters.corrupt_blocks, damaged as u64);
             return Outcome::Damaged;
         }
+        let Some(nonce) = tier.pages.nonce(page) else { return Outcome::Stuck };
+        if !tier.decrypt(nonce, &mut self.image) {
+            return Outcome::Unreadable;
+        }
         let mut records = Vec::new();
         page_image::walk(&mut self.image, page, |address, record, header| records.push(Imaged { address, record, header }));
         let mut outcome = Outcome::Done;
@@ -238,7 +242,7 @@ impl Compaction {
 fn give_up(tier: &Tier, page: u64, extents: Vec<Extent>) {
     debug_assert!(tier.pages.is_stored(page), "INV-TIER-3: what is given up was stored");
     debug_assert!(extents.iter().all(|extent| extent.blocks() != 0), "INV-TIER-3: an extent has blocks");
-    tier.pages.retire(page);
+    tier.retire(page);
     if let Some(space) = tier.space.retained.keep(page, extents) {
         tier.free(space);
     }

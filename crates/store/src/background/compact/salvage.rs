@@ -137,6 +137,10 @@ impl Salvage {
             }
             good_blocks[at] = info.is_intact(at, block);
         }
+        // What becomes of bad blocks does not matter.
+        if !tier.decrypt(tier.pages.nonce(page)?, image) {
+            return None;
+        }
         Some(Self::new(page, good_blocks))
     }
 

@@ -210,7 +210,7 @@ mod tests {
     #[test]
     fn the_wheel_does_not_grow_with_keys_that_come_and_go() {
         let device = || Arc::new(MemoryDevice::new());
-        for storage in [None, Some(Storage { pages: device(), values: device() })] {
+        for storage in [None, Some(Storage { pages: device(), values: device(), ciphers: Arc::default() })] {
             let (store, namespace) = wheel_bytes_after_churn(storage);
             // And the one notice that counts is still there (INV-EXP-1).
             assert_eq!(store.figures().namespace_len(namespace), (2, 1));
@@ -224,7 +224,7 @@ mod tests {
         let device = || Arc::new(MemoryDevice::new());
         let options = Options {
             memory_bytes_max: 1 << 30,
-            storage: Some(Storage { pages: device(), values: device() }),
+            storage: Some(Storage { pages: device(), values: device(), ciphers: Arc::default() }),
             background: false,
             ..Options::default()
         };

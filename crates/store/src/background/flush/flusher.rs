@@ -81,7 +81,11 @@ mod tests {
     #[test]
     fn a_device_that_refuses_is_asked_for_room_and_not_for_each_wake() {
         let faulty = Arc::new(FaultyDevice::new(Arc::new(MemoryDevice::new()), 1, FaultPlan::default()));
-        let storage = Storage { pages: Arc::clone(&faulty) as Arc<dyn Device>, values: Arc::new(MemoryDevice::new()) };
+        let storage = Storage {
+            pages: Arc::clone(&faulty) as Arc<dyn Device>,
+            values: Arc::new(MemoryDevice::new()),
+            ciphers: Arc::default(),
+        };
         let options = Options { memory_bytes_max: 1 << 30, storage: Some(storage), background: false, ..Options::default() };
         let store = Store::open(options).expect("a store");
         store.settings().set_budget(16 << 20);

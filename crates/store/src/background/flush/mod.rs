@@ -19,6 +19,7 @@ use crate::log::{CHUNK_WORDS, Log, PAGE_BYTES, PAGE_WORDS, PageState};
 use crate::session::Session;
 use crate::shared::Shared;
 use crate::tier::Tier;
+use crate::tier::ciphers::PageNonce;
 use crate::tier::page_image;
 use crate::tier::pages::DevicePages;
 use crate::tier::pressure::Pressure;
@@ -28,7 +29,9 @@ use almandine_base::{sometimes, step};
 use almandine_epoch::{Machine, Phase, Run, Step};
 use almandine_io::clock;
 use almandine_io::storage::Buffer;
+use almandine_oplog::encryption::StoragePart;
 use std::collections::VecDeque;
+use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -68,6 +71,7 @@ pub(super) fn start(store: &Arc<Shared>) -> Option<Run<FlushPhase>> {
         session: Session::open(store)?,
         pace: Pace::new(store.options.background),
         image: Buffer::new(PAGE_BYTES),
+        encrypted: None,
         extents: ExtentWriter::new(),
         next: Log::page_of(store.log.head()).max(1),
         closing: VecDeque::new(),
@@ -83,6 +87,8 @@ struct Flush {
     session: Session,
     pace: Pace,
     image: Buffer,
+    /// The image as it is written, where that is encrypted.
+    encrypted: Option<Buffer>,
     extents: ExtentWriter,
     /// The next page to close.
     next: u64,
@@ -251,24 +257,36 @@ impl Flush {
     }
 
     fn write(&mut self, store: &Shared, tier: &Tier, page: u64) -> bool {
-        let written = image::make(&mut self.session, tier, page, &mut self.image, &mut self.extents).and_then(|contents| {
+        // Each attempt has a nonce of its own: an image that was made again is another one.
+        let made = tier.storage.ciphers.draw().and_then(|nonce| {
+            self.extents.encrypt_with(nonce);
+            let made = image::make(&mut self.session, tier, page, &mut self.image, &mut self.extents);
+            made.map(|contents| (nonce, contents)).inspect_err(|_| tier.storage.ciphers.forget_page(nonce))
+        });
+        let written = made.and_then(|(nonce, contents)| {
             if contents.records != 0 {
                 bump(&tier.counters.writes, 1);
                 bump(&tier.counters.written_bytes, PAGE_BYTES as u64);
-                let written = tier.storage.pages.write(page * PAGE_BYTES as u64, &self.image);
+                let image = encrypted(tier, nonce, &self.image, &mut self.encrypted);
+                let written = image.and_then(|image| tier.storage.pages.write(page * PAGE_BYTES as u64, image));
                 let written = step!(HeedWrite, written, else Ok(()));
                 if let Err(error) = written {
                     // The next attempt makes a new image, with extents of its own.
                     tier.free_extents(page_image::extents(&mut self.image, page));
+                    tier.storage.ciphers.forget_page(nonce);
                     return Err(error);
                 }
             }
-            Ok(contents)
+            Ok((nonce, contents))
         });
         match written {
-            Ok(contents) if contents.records == 0 => tier.pages.cancel(page),
-            Ok(contents) => {
-                tier.pages.publish(page, contents, &self.image);
+            Ok((nonce, contents)) if contents.records == 0 => {
+                tier.storage.ciphers.forget_page(nonce);
+                tier.pages.cancel(page);
+            }
+            Ok((nonce, contents)) => {
+                let image = self.encrypted.as_ref().filter(|_| !nonce.is_plain()).unwrap_or(&self.image);
+                tier.pages.publish(page, contents, (nonce, image));
                 bump(&tier.counters.pages_flushed, 1);
                 tier.wakers.compactor.wake();
             }
@@ -295,4 +313,17 @@ impl Flush {
         sometimes!("a page leaves memory");
         bump(&tier.counters.pages_evicted, 1);
     }
+}
+
+/// An image as it is to be written: itself, or encrypted in a buffer of its own.
+fn encrypted<'b>(tier: &Tier, nonce: PageNonce, image: &'b Buffer, buffer: &'b mut Option<Buffer>) -> io::Result<&'b Buffer> {
+    debug_assert_eq!(image.len(), PAGE_BYTES, "INV-TIER-3: an image is one of a whole page");
+    if nonce.is_plain() {
+        *buffer = None;
+        return Ok(image);
+    }
+    let encrypted = buffer.get_or_insert_with(|| Buffer::new(PAGE_BYTES));
+    encrypted.copy_from_slice(image);
+    step!(EncryptPages, tier.storage.ciphers.apply(nonce, StoragePart::Page, 0, encrypted)?);
+    Ok(encrypted)
 }

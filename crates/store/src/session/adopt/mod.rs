@@ -203,6 +203,9 @@ impl<'s> Adoption<'s> {
                 damaged::note(tier, page)?;
                 continue;
             }
+            if !tier.pages.nonce(page).is_some_and(|nonce| tier.decrypt(nonce, &mut image)) {
+                return Err(AdoptFault::Unreadable { page });
+            }
             let mut records = Vec::new();
             page_image::walk(&mut image, page, |address, record, header| records.push((address, record, header)));
             self.survey_records(page, info, &records, &mut fetcher)?;

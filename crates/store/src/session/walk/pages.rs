@@ -82,7 +82,7 @@ fn read(tier: &Tier, row: &PageRow, image: &mut Buffer) -> PageRead {
             return PageRead::Failed;
         }
         if image.chunks_exact(BLOCK_BYTES).zip(&row.sums).all(|(block, sum)| checksum(block) == *sum) {
-            return PageRead::Whole;
+            return if tier.decrypt(row.nonce, image) { PageRead::Whole } else { PageRead::Failed };
         }
     }
     PageRead::Damaged

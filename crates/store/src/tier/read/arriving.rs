@@ -2,11 +2,13 @@
 
 use crate::record::heap::{HeapValue, SharedValue};
 use crate::shared::garbage::Garbage;
-use crate::tier::extent::Extent;
+use crate::tier::ciphers::{PageNonce, StorageCiphers};
+use crate::tier::extent::{Extent, HEAD_BYTES};
 use crate::tier::image::Building;
 use crate::tier::read::room::Room;
 use almandine_base::object::{Kind, Types};
 use almandine_io::storage::Buffer;
+use almandine_oplog::encryption::StoragePart;
 use std::sync::Arc;
 
 /// Pieces of a field that are asked for before the first of them has come.
@@ -41,6 +43,8 @@ pub(in crate::tier) enum Landed {
 /// A key or a value of which pieces are still to come.
 pub(in crate::tier) struct Arriving {
     pub(in crate::tier) extent: Extent,
+    /// That of its page.
+    nonce: PageNonce,
     /// None: it was taken out.
     body: Option<Body>,
     /// The piece whose turn it is.
@@ -55,17 +59,21 @@ pub(in crate::tier) struct Arriving {
 
 impl Arriving {
     /// A string, or a key.
-    pub(in crate::tier) fn bytes(extent: Extent, garbage: &Arc<Garbage>) -> Self {
-        Self::of(extent, Body::Bytes(Vec::new()), garbage)
+    pub(in crate::tier) fn bytes(place: (Extent, PageNonce), garbage: &Arc<Garbage>) -> Self {
+        Self::of(place, Body::Bytes(Vec::new()), garbage)
     }
 
     /// An object. None: there are none of this kind.
-    pub(in crate::tier) fn object(extent: Extent, kind: Kind, types: Option<&dyn Types>, garbage: &Arc<Garbage>) -> Option<Self> {
-        Building::new(types, kind).map(|building| Self::of(extent, Body::Object(building), garbage))
+    pub(in crate::tier) fn object(
+        place: (Extent, PageNonce),
+        (types, kind): (Option<&dyn Types>, Kind),
+        garbage: &Arc<Garbage>,
+    ) -> Option<Self> {
+        Building::new(types, kind).map(|building| Self::of(place, Body::Object(building), garbage))
     }
 
-    fn of(extent: Extent, body: Body, garbage: &Arc<Garbage>) -> Self {
-        Self { extent, body: Some(body), next: 0, asked: 0, early: Vec::new(), room: None, garbage: Arc::clone(garbage) }
+    fn of((extent, nonce): (Extent, PageNonce), body: Body, garbage: &Arc<Garbage>) -> Self {
+        Self { extent, nonce, body: Some(body), next: 0, asked: 0, early: Vec::new(), room: None, garbage: Arc::clone(garbage) }
     }
 
     /// The next piece to ask for, if it is time.
@@ -85,16 +93,21 @@ impl Arriving {
     }
 
     /// Takes a piece, and those that have waited for it.
-    pub(in crate::tier) fn land(&mut self, number: usize, piece: Buffer, again: bool) -> Landed {
+    pub(in crate::tier) fn land(&mut self, (number, piece): (usize, Buffer), again: bool, ciphers: &StorageCiphers) -> Landed {
         debug_assert!(
             number >= self.next && number < self.asked,
             "INV-TIER-3: a piece comes once, and only one that was asked for"
         );
         self.early.push(Early { number, piece, again });
         while let Some(at) = self.early.iter().position(|early| early.number == self.next) {
-            let Early { number, piece, again } = self.early.swap_remove(at);
+            let Early { number, mut piece, again } = self.early.swap_remove(at);
             let (extent, body) = (self.extent, &mut self.body);
-            let taken = extent.contents(number, &piece).map(|bytes| body.as_mut().and_then(|body| body.take(extent, bytes)));
+            let len = extent.contents(number, &piece).map(<[u8]>::len);
+            let taken = len.map(|len| {
+                let (at, contents) = (extent.piece(number).0 + HEAD_BYTES as u64, &mut piece[HEAD_BYTES..HEAD_BYTES + len]);
+                ciphers.apply(self.nonce, StoragePart::Values, at, contents).ok()?;
+                body.as_mut().and_then(|body| body.take(extent, contents))
+            });
             debug_assert_eq!(self.next, number, "INV-TIER-3: pieces are taken in their order");
             drop(piece);
             match taken {

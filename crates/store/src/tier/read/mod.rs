@@ -4,5 +4,6 @@
 
 pub(crate) mod admission;
 pub(crate) mod arriving;
+mod blocks;
 pub(crate) mod room;
 pub(crate) mod stage;

@@ -12,6 +12,7 @@ use crate::shared::garbage::Garbage;
 use crate::tier::Tier;
 use crate::tier::extent::Extent;
 use crate::tier::read::arriving::{Arriving, Landed};
+use crate::tier::read::blocks::Blocks;
 use crate::tier::read::room::Room;
 use crate::tier::statistics::bump;
 use almandine_base::sometimes;
@@ -482,11 +483,11 @@ impl Tier {
                 if !good {
                     bump(&self.counters.read_errors, 1);
                 }
-                let mut buffer = buffer;
-                let base = buffer.as_mut_ptr();
+                let Some(nonce) = self.pages.nonce(page) else { return };
+                let mut blocks = Blocks::new(page, start, nonce, buffer);
                 for address in [address].into_iter().chain(others) {
                     if good {
-                        self.stage_record(stage, (page, start, why), address, (base, &buffer), fetches);
+                        self.stage_record(stage, &mut blocks, (address, why), fetches);
                     } else {
                         stage.fail(address);
                     }
@@ -494,6 +495,7 @@ impl Tier {
                         stage.copy_out(address);
                     }
                 }
+                let buffer = blocks.buffer;
                 if stage.condenses {
                     stage.spare.push(buffer);
                 } else {
@@ -529,7 +531,7 @@ impl Tier {
         let Some(arriving) = arriving else { return };
         debug_assert!(number < arriving.extent.pieces(), "INV-TIER-3: an extent is as long as its word says");
         let early_before = arriving.early_bytes();
-        let landed = arriving.land(number, piece, why.again);
+        let landed = arriving.land((number, piece), why.again, &self.storage.ciphers);
         stage.bytes = stage.bytes + arriving.early_bytes() - early_before;
         match landed {
             Landed::Well => {
@@ -605,35 +607,21 @@ impl Tier {
         false
     }
 
-    fn stage_record(
-        &self,
-        stage: &mut Stage,
-        (page, start, why): (u64, usize, Why),
-        address: u64,
-        (base, buffer): (*mut u8, &Buffer),
-        fetches: &mut Vec<Fetch>,
-    ) {
+    fn stage_record(&self, stage: &mut Stage, blocks: &mut Blocks, (address, why): (u64, Why), fetches: &mut Vec<Fetch>) {
+        let (page, start, nonce) = (blocks.page, blocks.start, blocks.nonce);
         let Some(info) = self.pages.info(page) else { return };
-        let intact = |from: usize, to: usize| {
-            (from / BLOCK_BYTES..to.div_ceil(BLOCK_BYTES)).all(|block| {
-                let bytes = &buffer[block * BLOCK_BYTES..(block + 1) * BLOCK_BYTES];
-                info.is_intact(start / BLOCK_BYTES + block, bytes)
-            })
-        };
         let offset = offset_in_page(address) - start;
-        if !intact(offset, offset + WORD) {
+        if !blocks.is_intact(info, offset, offset + WORD) {
             self.reject(stage, page, address, why, fetches);
             return;
         }
-        // SAFETY: `offset` is inside the buffer, which the stage keeps for as long as the record is in it.
-        let record = unsafe { Record::new(base.add(offset).cast::<AtomicU64>()) };
-        let header = record.header();
+        let Some(header) = blocks.header(&self.storage.ciphers, offset) else { return stage.fail(address) };
         let end = offset + header.units() * WORD;
         if header.units() == 0 || header.has(Header::DEAD) || start + end > PAGE_BYTES {
             self.reject(stage, page, address, why, fetches);
             return;
         }
-        if end > buffer.len() {
+        if end > blocks.buffer.len() {
             // Longer than expected: read again, as much as it takes.
             let to = (start + end).next_multiple_of(BLOCK_BYTES);
             let from = start + offset / BLOCK_BYTES * BLOCK_BYTES;
@@ -641,20 +629,25 @@ impl Tier {
             self.fetch_records(longer, why, stage, fetches);
             return;
         }
-        if !intact(offset + WORD, end) {
+        if !blocks.is_intact(info, offset + WORD, end) {
             self.reject(stage, page, address, why, fetches);
             return;
         }
+        if !blocks.decrypt(&self.storage.ciphers, offset, end) {
+            return stage.fail(address);
+        }
+        // SAFETY: `offset` is inside the buffer, which the stage keeps for as long as the record is in it.
+        let record = unsafe { Record::new(blocks.buffer.as_mut_ptr().add(offset).cast::<AtomicU64>()) };
         let mut staged = Staged { record, header, arriving: [None, None], key_handle: 0, value: None };
         if header.has(Header::HEAP_KEY) {
             let extent = Extent::from_word(record.key_handle());
-            staged.arriving[0] = Some(Box::new(Arriving::bytes(extent, &self.garbage)));
+            staged.arriving[0] = Some(Box::new(Arriving::bytes((extent, nonce), &self.garbage)));
         }
         if header.has(Header::HEAP_VALUE) {
             let extent = Extent::from_word(record.value_handle(header));
             let arriving = match header.kind() {
-                Kind::String => Some(Arriving::bytes(extent, &self.garbage)),
-                kind => Arriving::object(extent, kind, self.types.as_deref(), &self.garbage),
+                Kind::String => Some(Arriving::bytes((extent, nonce), &self.garbage)),
+                kind => Arriving::object((extent, nonce), (self.types.as_deref(), kind), &self.garbage),
             };
             let Some(arriving) = arriving else { return stage.set_unreadable(address, true) };
             staged.arriving[1] = Some(Box::new(arriving));
