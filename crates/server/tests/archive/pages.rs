@@ -195,3 +195,35 @@ fn an_archive_with_pages_needs_an_empty_place_for_them() {
     known.set(&mut client, 0, 2);
     assert_eq!(info(&mut client, "log_archive_state"), "shipping");
 }
+
+/// What is shipped is what lies there, and a start from the archive needs its key.
+#[test]
+fn what_is_encrypted_comes_from_objects_with_its_key() {
+    let path = std::env::temp_dir().join(format!("almandine-archive-keys-{}", std::process::id()));
+    std::fs::write(&path, format!("one {}\n", "A5".repeat(32))).unwrap();
+    std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
+    let keys = ["--log-key-file", path.to_str().unwrap()];
+    let objects = s3::Server::start();
+    let flags = [FLAGS, AWAITED, &keys].concat();
+    let (mut server, mut known) = (start(&objects, &flags), Known::default());
+    let mut client = server.client();
+    (0..KEYS).step_by(TOGETHER as usize).for_each(|from| known.set(&mut client, from, 1));
+    rewritten(&server);
+    settle_base(&server);
+    assert!(pages(&server) > 10, "{}", server.log());
+    server.kill();
+    drop(server);
+    let names = objects.objects();
+    let refused = refusal(&objects, &[FLAGS, AWAITED].concat());
+    assert!(refused.contains("encrypted with the key 'one'"), "{refused}");
+    assert_eq!(objects.objects(), names, "nothing was taken over");
+    let server = start(&objects, &flags);
+    assert!(server.log().contains("pages of storage-dir"), "{}", server.log());
+    known.compare(&server);
+    let part = |part: &str| std::fs::read_dir(server.directory().join("s").join(part)).unwrap();
+    for file in part("log").chain(part("values")).map(|file| file.unwrap().path()) {
+        let bytes = std::fs::read(&file).unwrap();
+        assert!(!bytes.windows(20).any(|window| window == b"abcdefghijklmnopqrst"), "{}", file.display());
+    }
+    std::fs::remove_file(path).unwrap();
+}
