@@ -343,12 +343,18 @@ fn twice_as_many_damaged_pages_are_no_more_sweeps() {
         let (store, mut client) = adopted(&storage, &base, &namespaces, |device| device.forgive_damage());
         let before = steps::taken();
         Adoption::new(&mut client.session, &namespaces).survey().expect("damage that is forgiven");
-        assert_eq!(store.device().expect("a device").lost().0, damaged);
-        steps::taken() - before
+        let taken = steps::taken() - before;
+        let (pages, keys) = store.device().expect("a device").lost();
+        assert_eq!(pages, damaged);
+        // A sweep takes three steps for a bucket, and what is lost four for a key. The index may grow meanwhile.
+        let sweep = 3 * store.figures().index_buckets();
+        assert!(
+            taken > 1_000 && taken <= sweep + 4 * keys,
+            "{taken} steps with {pages} damaged pages, {sweep} for a sweep, {keys} keys"
+        );
     };
-    let (some, twice) = (begun(PAGES / 2), begun(PAGES));
-    // To take a lost key out is some steps; the sweep is not done twice.
-    assert!(some > 1_000 && twice + some / 10 < 2 * some, "{some} steps with {} damaged pages, {twice} with {PAGES}", PAGES / 2);
+    begun(PAGES / 2);
+    begun(PAGES);
 }
 
 /// What a base had in memory when it began leaves for the device, and changes there and back before it comes to it.
