@@ -244,6 +244,8 @@ table! {
     CheckSegment,
     /// Encryption: a salt for each file.
     FreshSalt,
+    /// Log: a cut that was asked for has all that was done before, also where an earlier one is not closed.
+    AwaitOwnCut,
     /// Log: what a sync makes durable ends with a block of the file.
     EndBlock,
     /// Encryption: a salt for each run that writes to a device.

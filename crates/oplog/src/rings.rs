@@ -304,10 +304,11 @@ fn merged<'b>(mut units: &[u8], beside: impl Iterator<Item = &'b Beside>) -> Vec
 }
 
 impl UnitSource for RingSource {
-    fn raise_epoch(&mut self) {
+    fn raise_epoch(&mut self) -> u64 {
         // In this order: a thread that enters the memory epoch behind its end sees that the commit epoch has begun.
         let ended = self.rings.order.begin_epoch();
         self.ended.push_back((ended, self.rings.epoch.bump()));
+        ended
     }
 
     fn closed_epoch(&mut self) -> u64 {

@@ -28,8 +28,8 @@ impl<F: FnMut(RingId, &[u8])> UnitSink for F {
 
 /// What has been done and is not in the log's files yet.
 pub trait UnitSource: Send {
-    /// Raises the commit epoch, so that what was numbered before can be closed.
-    fn raise_epoch(&mut self);
+    /// Raises the commit epoch, so that what was numbered before can be closed. Returns the epoch that has ended.
+    fn raise_epoch(&mut self) -> u64;
 
     /// The greatest commit epoch that is closed: each unit of it and of those before has been published.
     fn closed_epoch(&mut self) -> u64;

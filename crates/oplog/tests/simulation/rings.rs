@@ -68,9 +68,10 @@ impl Rings {
 }
 
 impl UnitSource for Rings {
-    fn raise_epoch(&mut self) {
+    fn raise_epoch(&mut self) -> u64 {
         let mut state = self.state();
         (state.epoch, state.count) = (state.epoch + 1, 0);
+        state.epoch - 1
     }
 
     fn closed_epoch(&mut self) -> u64 {

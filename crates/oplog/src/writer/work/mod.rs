@@ -273,9 +273,10 @@ impl Work {
         !is_over
     }
 
-    fn raise(&mut self, now: u64) {
-        self.source.raise_epoch();
+    /// Begins a commit epoch; the one that has ended.
+    fn raise(&mut self, now: u64) -> u64 {
         (self.is_raised, self.times.raised_ns) = (true, now);
+        self.source.raise_epoch()
     }
 
     /// Looks which cut is closed.

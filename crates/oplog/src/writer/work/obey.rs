@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use almandine_base::step;
+use almandine_base::{sometimes, step};
 use almandine_io::clock;
 
 use super::{SOON, Work};
@@ -122,8 +122,11 @@ impl Work {
         }
         self.look();
         let before = self.closed;
-        self.raise(clock::monotonic_ns());
-        while self.closed == before {
+        let ended = self.raise(clock::monotonic_ns());
+        if ended > before + 1 {
+            sometimes!("a cut is asked for while an earlier one is not closed");
+        }
+        while self.closed < step!(AwaitOwnCut, ended, else before + 1) {
             self.progress.waker.wait(SOON);
             self.look();
         }
