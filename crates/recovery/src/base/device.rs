@@ -567,8 +567,12 @@ mod tests {
     }
 
     fn read(file: &[u8]) -> Result<Vec<DeviceItem>, BaseFault> {
-        let mut reader = DeviceReader::open(file)?;
+        let reader = DeviceReader::open(file)?;
         assert_eq!(reader.head(), HEAD);
+        items_of(reader)
+    }
+
+    fn items_of(mut reader: DeviceReader<&[u8]>) -> Result<Vec<DeviceItem>, BaseFault> {
         let mut items = Vec::new();
         loop {
             items.push(reader.read_item()?);
@@ -623,14 +627,7 @@ mod tests {
     }
 
     fn read_with(file: &[u8], keys: Option<&LogKeys>) -> Result<Vec<DeviceItem>, BaseFault> {
-        let mut reader = keys.map_or_else(|| DeviceReader::open(file), |keys| DeviceReader::open_with(file, keys))?;
-        let mut items = Vec::new();
-        loop {
-            items.push(reader.read_item()?);
-            if matches!(items.last(), Some(DeviceItem::End(_))) {
-                return Ok(items);
-            }
-        }
+        items_of(keys.map_or_else(|| DeviceReader::open(file), |keys| DeviceReader::open_with(file, keys))?)
     }
 
     #[test]
