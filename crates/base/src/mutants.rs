@@ -122,6 +122,8 @@ table! {
     AskSeen,
     /// Cuts of the operation log: waiting for the threads that may have a number and have published nothing.
     DrainBeforeClose,
+    /// Rings that lie with the files of their log: a start takes those of another boot of the machine for none.
+    MatchBoot,
     /// Effects: noting a change of the expiry.
     NoteExpiry,
     /// Effects: keeping those of a unit of work together.

@@ -12,6 +12,7 @@
 pub mod allocator;
 pub mod clock;
 pub mod crash;
+pub mod detach;
 pub mod entropy;
 pub mod file;
 pub mod files;

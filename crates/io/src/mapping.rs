@@ -1,8 +1,10 @@
-//! Named shared mappings: words of memory that outlive the process that writes them, as a file of a file system in memory.
+//! Named shared mappings: words of memory that outlive the process that writes them, as a file.
 //!
-//! The system keeps what was stored to a mapping when the process ends, in whatever way; nothing is written to a disk, and
-//! nothing is left when the machine boots again. All of it is reserved when it is made: a file system that is full is an error
-//! then, and never a signal later.
+//! The system keeps what was stored to a mapping when the process ends, in whatever way. In a file system in memory nothing is
+//! written to a disk, and nothing is left when the machine boots again. In one on a disk ([`outlives_process`]) the system writes
+//! pages back when it likes to: behind another boot each may be of any moment; and when it fails, the mapping goes on in memory
+//! ([`crate::detach`]). All of a mapping is reserved when it is made: a file
+//! system that is full is an error then, and never a signal later.
 //!
 //! A mapping is made once, in a directory of its own that only its owner may use, and links are not followed.
 
@@ -16,6 +18,7 @@ use std::slice;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
+use crate::detach::Watched;
 use crate::memory::Reservation;
 #[cfg(feature = "sim")]
 use crate::sim::world;
@@ -40,6 +43,7 @@ enum Words {
 struct Mapped {
     base: NonNull<AtomicU64>,
     words: usize,
+    watched: Option<Watched>,
 }
 
 // SAFETY: the mapping is plain memory that stays where it is until it is dropped, and is used as atomics only.
@@ -49,6 +53,7 @@ unsafe impl Sync for Mapped {}
 
 impl Drop for Mapped {
     fn drop(&mut self) {
+        self.watched = None;
         // SAFETY: the mapping is ours and whole; the owner is being dropped, so it has no user.
         let _ = unsafe { rustix::mm::munmap(self.base.as_ptr().cast(), self.words * WORD) };
     }
@@ -194,6 +199,40 @@ pub fn prepare_directory(directory: &Path) -> io::Result<()> {
     require_own(&metadata)
 }
 
+/// File systems that keep the pages of a mapping when its process ends, and need no further room to store to them: ext2 to ext4,
+/// XFS, the layers of a container, and memory. Those that copy what is written again signal where there is none for a store;
+/// those of a network or of another process may lose pages.
+const KEEPING: [rustix::fs::FsWord; 4] = [0xEF53, 0x5846_5342, 0x794C_7630, 0x0102_1994];
+
+/// Whether the mappings of a directory outlive their process as its other files do.
+///
+/// # Errors
+/// As the system reports them.
+pub fn outlives_process(directory: &Path) -> io::Result<bool> {
+    #[cfg(feature = "sim")]
+    if world::current().is_some() {
+        return Ok(true);
+    }
+    Ok(KEEPING.contains(&rustix::fs::statfs(directory)?.f_type))
+}
+
+/// Files by which a container is known.
+const CONTAINER: [&str; 2] = ["/.dockerenv", "/run/.containerenv"];
+/// The name space of processes of the machine itself, by the number that the kernel gives it.
+const MACHINE_PROCESSES: &str = "pid:[4026531836]";
+
+/// Whether this process runs in a container, whose file systems in memory end with it.
+#[must_use]
+pub fn is_in_container() -> bool {
+    #[cfg(feature = "sim")]
+    if world::current().is_some() {
+        return false;
+    }
+    std::process::id() == 1
+        || CONTAINER.iter().any(|file| Path::new(file).exists())
+        || fs::read_link("/proc/self/ns/pid").is_ok_and(|space| space != Path::new(MACHINE_PROCESSES))
+}
+
 /// A number that changes when the machine boots.
 ///
 /// # Errors
@@ -223,7 +262,7 @@ fn map(file: &fs::File, words: usize) -> io::Result<SharedMapping> {
     let base = NonNull::new(raw.cast()).ok_or_else(|| io::Error::from(io::ErrorKind::OutOfMemory))?;
     // SAFETY: the range is ours and the advice changes no contents; a child must not write to it.
     let _ = unsafe { rustix::mm::madvise(raw, words * WORD, rustix::mm::Advice::LinuxDontFork) };
-    Ok(SharedMapping(Words::Mapped(Mapped { base, words })))
+    Ok(SharedMapping(Words::Mapped(Mapped { base, words, watched: Watched::new(base.as_ptr() as usize, words * WORD) })))
 }
 
 #[cfg(feature = "sim")]

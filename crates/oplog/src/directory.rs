@@ -17,6 +17,8 @@ const LOCK: &str = "LOCK";
 pub(crate) const MANIFEST: &str = "MANIFEST";
 const SEGMENT: &str = "log-";
 const BASE: &str = "base-";
+/// A directory for rings.
+const RINGS: &str = "rings";
 /// Segments that are ready for use, under any number.
 pub(crate) const SPARE: &str = "spare-";
 /// What is being made.
@@ -179,6 +181,12 @@ pub fn segment_path(directory: &Path, number: u64) -> PathBuf {
 #[must_use]
 pub fn base_path(directory: &Path, number: u64, part: u32) -> PathBuf {
     directory.join(format!("{BASE}{number:08}.{part}"))
+}
+
+/// Where rings lie within the directory of their log.
+#[must_use]
+pub fn rings_path(directory: &Path) -> PathBuf {
+    directory.join(RINGS)
 }
 
 /// What tells the directory of a log from its copies.

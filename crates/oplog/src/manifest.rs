@@ -89,8 +89,16 @@ pub struct RingsEntry {
     pub boot: u128,
     /// How many they are.
     pub count: u32,
-    /// What their names begin with.
-    pub prefix: PathBuf,
+    /// Their directory: a path, or a name in the directory of the log.
+    pub place: PathBuf,
+}
+
+impl RingsEntry {
+    /// Their directory, for a log in `log`.
+    #[must_use]
+    pub fn directory(&self, log: &Path) -> PathBuf {
+        log.join(&self.place)
+    }
 }
 
 impl Manifest {
@@ -101,8 +109,8 @@ impl Manifest {
         if let Some(BaseEntry { number, lsn, through, epoch, parts, key }) = self.base {
             let _ = writeln!(text, "base {number} LSN {lsn} through {through} epoch {epoch} parts {parts}{}", KeyWords(key));
         }
-        if let Some(RingsEntry { run, boot, count, prefix }) = &self.rings {
-            let _ = writeln!(text, "rings {run} boot {boot:032x} count {count} {}", prefix.display());
+        if let Some(RingsEntry { run, boot, count, place }) = &self.rings {
+            let _ = writeln!(text, "rings {run} boot {boot:032x} count {count} {}", place.display());
         }
         for SegmentEntry { number, run, lsn, sum, bytes, key } in &self.segments {
             let _ = writeln!(text, "segment {number} run {run} LSN {lsn} sum {sum:08x} bytes {bytes}{}", KeyWords(*key));
@@ -172,12 +180,12 @@ impl Manifest {
                 key: take_key(key)?,
             }),
             _ => match words.as_slice() {
-                ["rings", run, "boot", boot, "count", count, prefix] => {
+                ["rings", run, "boot", boot, "count", count, place] => {
                     self.rings = Some(RingsEntry {
                         run: run.parse().ok()?,
                         boot: hex(boot)?,
                         count: count.parse().ok()?,
-                        prefix: prefix.into(),
+                        place: place.into(),
                     });
                 }
                 _ => return None,
@@ -250,7 +258,7 @@ mod tests {
             run: 3,
             last_segment: 5,
             base: Some(BaseEntry { number: 2, lsn: 8192, through: 12288, epoch: 9, parts: 1, key: None }),
-            rings: Some(RingsEntry { run: 2, boot: 0xAB, count: 8, prefix: "/dev/shm/a ring-".into() }),
+            rings: Some(RingsEntry { run: 2, boot: 0xAB, count: 8, place: "/dev/shm/a ring-".into() }),
             segments: vec![
                 SegmentEntry { number: 4, run: 2, lsn: 8192, sum: 0xAABB_CCDD, bytes: 65536, key: None },
                 SegmentEntry { number: 5, run: 3, lsn: 16384, sum: 0x11, bytes: 65536, key: None },

@@ -4,13 +4,14 @@
 //! machine. Another boot has none of them, and lost nothing that was promised. In this boot none may be missing or damaged. They
 //! are set aside when the log ends before what they say is in it: a disk has lost that, and what they hold is behind a gap.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
+use almandine_base::step;
 use almandine_io::mapping;
 
 use crate::append::Leftover;
 use crate::fault::Fault;
-use crate::manifest::Manifest;
+use crate::manifest::{Manifest, RingsEntry};
 use crate::read::LogEnd;
 use crate::ring::{Filled, NoRing};
 use crate::rings;
@@ -29,18 +30,19 @@ pub struct Remains {
 }
 
 impl Remains {
-    /// Looks at the rings that the manifest names; nothing is changed.
+    /// Looks at the rings that the manifest of the log in `log` names; nothing is changed.
     ///
     /// # Errors
     /// When some are missing or damaged.
-    pub fn find(manifest: &Manifest, boot: u128, end: &LogEnd) -> Result<Self, Fault> {
-        let Some(named) = manifest.rings.as_ref().filter(|named| named.boot == boot) else { return Ok(Self::default()) };
-        let directory = &named.prefix;
+    pub fn find((log, manifest): (&Path, &Manifest), boot: u128, end: &LogEnd) -> Result<Self, Fault> {
+        let is_of_boot = |named: &&RingsEntry| step!(MatchBoot, named.boot == boot, else true);
+        let Some(named) = manifest.rings.as_ref().filter(is_of_boot) else { return Ok(Self::default()) };
+        let directory = &named.directory(log);
         let (mut found, mut names) = (Vec::new(), Vec::new());
         for (name, ring) in rings::left(directory).map_err(|error| Fault::io("read the rings in", directory, error))? {
             let own = format!("{:032x}-{}-", manifest.id, named.run);
             match ring {
-                Ok((of, ring)) if of.log == manifest.id && of.run == named.run && of.boot == boot => found.push((of, ring)),
+                Ok((of, ring)) if of.log == manifest.id && of.run == named.run && of.boot == named.boot => found.push((of, ring)),
                 // A ring of another log, or of a run before.
                 _ if !name.starts_with(&own) => continue,
                 // A thread was about to have it. Those that had one when the run began are counted.
@@ -54,6 +56,7 @@ impl Remains {
             let why = format!("run {} had {} rings, and {} are there", named.run, named.count, found.len());
             return Err(Fault::Missing { path: directory.clone(), why });
         }
+        debug_assert!(found.iter().all(|(of, _)| of.boot == named.boot), "INV-RINGS-1: rings that count are of one boot");
         let mut remains = Self { mappings: Some((directory.clone(), names)), ..Self::default() };
         let released = found.iter().map(|(_, ring)| ring.released_epoch()).max().unwrap_or(0);
         if released > end.epoch {
@@ -103,14 +106,13 @@ fn ascend(mut units: &[u8]) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use std::path::Path;
     use std::sync::Arc;
 
     use almandine_epoch::Epoch;
 
     use super::*;
     use crate::UnitSource;
-    use crate::manifest::RingsEntry;
+    use crate::directory::rings_path;
     use crate::order::{Asked, Order};
     use crate::ring::RingName;
     use crate::rings::{RingOptions, Rings};
@@ -125,7 +127,7 @@ mod tests {
     }
 
     fn manifest(directory: &Path, count: u32) -> Manifest {
-        let rings = RingsEntry { run: 3, boot: BOOT, count, prefix: directory.to_owned() };
+        let rings = RingsEntry { run: 3, boot: BOOT, count, place: directory.to_owned() };
         Manifest { id: 9, run: 3, rings: Some(rings), ..Manifest::default() }
     }
 
@@ -157,20 +159,41 @@ mod tests {
         run(&directory);
         let named = manifest(&directory, 2);
         let end = LogEnd { epoch: 5, ..LogEnd::default() };
-        let remains = Remains::find(&named, BOOT, &end).unwrap();
+        let remains = Remains::find((&directory, &named), BOOT, &end).unwrap();
         let lens: Vec<_> = remains.left.iter().map(|left| (left.run, left.ring.0, left.units.len())).collect();
         assert_eq!((lens, &remains.aside), (vec![(3, 0, 40), (3, 1, 20)], &None));
         // The machine has booted since, or no ring is named.
-        assert!(Remains::find(&named, BOOT + 1, &end).unwrap().left.is_empty());
-        assert!(Remains::find(&Manifest { rings: None, ..named.clone() }, BOOT, &end).unwrap().left.is_empty());
+        assert!(Remains::find((&directory, &named), BOOT + 1, &end).unwrap().left.is_empty());
+        assert!(Remains::find((&directory, &Manifest { rings: None, ..named.clone() }), BOOT, &end).unwrap().left.is_empty());
         // The log lacks what was released.
-        let short = Remains::find(&named, BOOT, &LogEnd { epoch: 4, ..LogEnd::default() }).unwrap();
+        let short = Remains::find((&directory, &named), BOOT, &LogEnd { epoch: 4, ..LogEnd::default() }).unwrap();
         assert!(short.left.is_empty() && short.aside.unwrap().contains("epoch 5"));
-        assert!(matches!(Remains::find(&manifest(&directory, 3), BOOT, &end), Err(Fault::Missing { .. })));
+        assert!(matches!(Remains::find((&directory, &manifest(&directory, 3)), BOOT, &end), Err(Fault::Missing { .. })));
         remains.remove().unwrap();
         assert!(mapping::names(&directory).unwrap().is_empty());
-        assert!(matches!(Remains::find(&named, BOOT, &end), Err(Fault::Missing { .. })));
+        assert!(matches!(Remains::find((&directory, &named), BOOT, &end), Err(Fault::Missing { .. })));
         std::fs::remove_dir_all(&directory).unwrap();
+    }
+
+    /// The directory of a log is moved with the rings in it.
+    #[test]
+    fn rings_that_lie_with_their_log_are_found_where_it_is() {
+        let log = folder("within");
+        let own = rings_path(&log);
+        mapping::prepare_directory(&own).unwrap();
+        run(&own);
+        let mut named = manifest(&own, 2);
+        named.rings.as_mut().unwrap().place = own.file_name().unwrap().into();
+        let moved = log.with_extension("moved");
+        let _ = std::fs::remove_dir_all(&moved);
+        std::fs::rename(&log, &moved).unwrap();
+        let end = LogEnd { epoch: 5, ..LogEnd::default() };
+        assert!(matches!(Remains::find((&log, &named), BOOT, &end), Err(Fault::Missing { .. })));
+        let remains = Remains::find((&moved, &named), BOOT, &end).unwrap();
+        assert_eq!(remains.left.len(), 2);
+        remains.remove().unwrap();
+        assert!(mapping::names(&rings_path(&moved)).unwrap().is_empty());
+        std::fs::remove_dir_all(&moved).unwrap();
     }
 
     /// The process ended while a thread was given its ring, behind those that the manifest counts.
@@ -186,10 +209,10 @@ mod tests {
             std::fs::write(directory.join(&name), vec![0; bytes]).unwrap();
             std::fs::set_permissions(directory.join(name), std::fs::Permissions::from_mode(0o600)).unwrap();
         }
-        let remains = Remains::find(&manifest(&directory, 2), BOOT, &end).unwrap();
+        let remains = Remains::find((&directory, &manifest(&directory, 2)), BOOT, &end).unwrap();
         assert_eq!(remains.left.len(), 2);
         // One that was counted was whole.
-        assert!(matches!(Remains::find(&manifest(&directory, 3), BOOT, &end), Err(Fault::Missing { .. })));
+        assert!(matches!(Remains::find((&directory, &manifest(&directory, 3)), BOOT, &end), Err(Fault::Missing { .. })));
         remains.remove().unwrap();
         assert!(mapping::names(&directory).unwrap().is_empty());
         std::fs::remove_dir_all(&directory).unwrap();
@@ -207,7 +230,7 @@ mod tests {
             let mut bytes = whole.clone();
             bytes[at] ^= 0x55;
             std::fs::write(&path, &bytes).unwrap();
-            let found = Remains::find(&manifest(&directory, 2), BOOT, &LogEnd { epoch: 5, ..LogEnd::default() });
+            let found = Remains::find((&directory, &manifest(&directory, 2)), BOOT, &LogEnd { epoch: 5, ..LogEnd::default() });
             assert!(matches!(found, Err(Fault::Damaged { .. })), "{at}");
         }
         std::fs::remove_dir_all(&directory).unwrap();

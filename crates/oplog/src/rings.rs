@@ -16,6 +16,7 @@ use std::sync::{Arc, OnceLock, PoisonError};
 
 use almandine_base::step;
 use almandine_epoch::Epoch;
+use almandine_io::detach::is_detached;
 use almandine_io::files;
 use almandine_io::mapping::{self, SharedMapping};
 use almandine_io::sync::{Mutex, MutexGuard};
@@ -168,11 +169,11 @@ impl Rings {
     }
 
     /// Whether replies to units of this commit epoch must wait until the files have them, because rings lie in memory that ends
-    /// with the process, or a unit does.
+    /// with the process, also since their file system has failed, or a unit does.
     #[must_use]
     pub fn is_void(&self, epoch: u64) -> bool {
         let void_from = self.void_from.load(Ordering::SeqCst);
-        self.options.directory.is_none() || void_from != 0 && epoch >= void_from
+        self.options.directory.is_none() || is_detached() || void_from != 0 && epoch >= void_from
     }
 
     /// Whether a unit was published that is not released: that is not in the files as the mode of the log asks for it.

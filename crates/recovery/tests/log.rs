@@ -74,7 +74,7 @@ impl Server {
         })
         .unwrap();
         assert_eq!(redo.done().units, end.units);
-        let remains = Remains::find(&manifest, BOOT, &end).unwrap();
+        let remains = Remains::find((&folder.0, &manifest), BOOT, &end).unwrap();
         redo.left(&mut lanes, &remains.left, &end).unwrap();
         lanes.end().unwrap();
         let options = LogOptions { segment_bytes: 64 << 10, ..LogOptions::default() };
@@ -94,7 +94,7 @@ impl Server {
         let source = keyspace.log().install(rings, redo.next_contents()).unwrap();
         let count = u32::try_from(keyspace.log().rings().unwrap().names().len()).unwrap();
         let run = log.manifest().run;
-        log.name_rings(Some(RingsEntry { run, boot: BOOT, count, prefix: ring_directory })).unwrap();
+        log.name_rings(Some(RingsEntry { run, boot: BOOT, count, place: ring_directory })).unwrap();
         redo.databases().iter().zip(0..).for_each(|(contents, db)| keyspace.log().adopt(db, *contents));
         let options = WriterOptions { mode, rings_survive: true };
         let progress = Arc::new(LogProgress::default());

@@ -202,6 +202,7 @@ fn a_missing_step_is_noticed() {
         (Proof::Told, Mutant::HoldMessages, Medium::Memory),
         (Proof::Told, Mutant::DeferMessages, Medium::Memory),
         (Proof::Durability, Mutant::SkipMapped, Medium::Memory),
+        (Proof::Durability, Mutant::MatchBoot, Medium::Memory),
         (Proof::Durability, Mutant::CloseUnlogged, Medium::Failing),
         (Proof::Durability, Mutant::RetainPages, Medium::Device),
         (Proof::Durability, Mutant::SyncDevice, Medium::Device),

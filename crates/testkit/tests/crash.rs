@@ -61,6 +61,12 @@ fn what_is_acknowledged_survives_kills_where_rings_do_not() {
     survives(&["--appendonly", "yes", "--appendfsync", "everysec"], &["--ring-dir", "none"]);
 }
 
+/// As in a container.
+#[test]
+fn what_is_acknowledged_survives_kills_while_the_log_is_rewritten_and_rings_lie_with_it() {
+    survives_rewrites("everysec", "log");
+}
+
 #[test]
 fn what_is_acknowledged_after_the_sync_survives_kills_while_the_log_is_rewritten() {
     survives_rewrites("always", "{dir}");

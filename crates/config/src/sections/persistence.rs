@@ -45,8 +45,10 @@ section! {
         "When the log of writes is made durable: each second, before replies leave, or when the system likes to. What was \
          acknowledged outlives the process in all three, and a power cut with always." => log_sync: LogSync;
     "ring-dir": TEXT = "auto" [immutable own]
-        "Where writes lie that are on their way to the log: a directory of a file system in memory, which outlives the process. \
-         auto is /dev/shm, and none in a container; with none, replies wait until the log's file has what they acknowledge."
+        "Where writes lie that are on their way to the log: a directory of a file system in memory, which outlives the process; \
+         log, for a directory with the log's files; or none, where replies wait until the log's file has what they acknowledge. \
+         auto is /dev/shm, and log in a container; there it is none with log-key-file, or where the log is on btrfs, ZFS or a \
+         network."
         => ring_directory: String;
     "log-object-url": TEXT = "" [immutable own]
         "Object storage that has a copy of the log of writes, with storage-dir also of what its bases name there, from which a \

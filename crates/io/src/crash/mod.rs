@@ -9,6 +9,8 @@ use std::mem::MaybeUninit;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicI32, Ordering};
 
+use crate::detach;
+
 mod registers;
 mod stack;
 
@@ -94,17 +96,24 @@ fn handle(number: i32) -> io::Result<()> {
     let result = unsafe {
         let action = action.assume_init_mut();
         action.sa_sigaction = on_signal as *const () as usize;
-        action.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK | libc::SA_RESETHAND;
+        action.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK;
         libc::sigemptyset(&raw mut action.sa_mask);
         libc::sigaction(number, action, std::ptr::null_mut())
     };
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Runs in the crashed thread. `SA_RESETHAND` has given the signal its ordinary effect back.
+/// Runs in the crashed thread.
 extern "C" fn on_signal(number: i32, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
-    // SAFETY: no preconditions.
-    let own = unsafe { libc::gettid() };
+    // SAFETY: the kernel gives a handler with SA_SIGINFO a filled `siginfo_t`.
+    if [libc::SIGBUS, libc::SIGSEGV].contains(&number) && detach::goes_on(number, unsafe { (*info).si_addr() } as usize) {
+        return;
+    }
+    // SAFETY: no preconditions; the signal has its ordinary effect from now on.
+    let own = unsafe {
+        libc::signal(number, libc::SIG_DFL);
+        libc::gettid()
+    };
     if claim() {
         // SAFETY: the kernel gives a handler with SA_SIGINFO a filled `siginfo_t` and `ucontext_t`.
         let (code, address, registers) =

@@ -6,7 +6,7 @@
 use std::any::Any;
 use std::collections::BTreeMap;
 use std::io;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -145,7 +145,10 @@ impl World {
         let mut nodes = self.nodes();
         let own = &mut nodes[node.0 as usize];
         if kind != CrashKind::Process {
-            own.mappings.clear();
+            own.mappings.retain(|path, _| is_on_disk(path));
+        }
+        if kind == CrashKind::Machine {
+            own.mappings.values().for_each(|words| lose_pages(words));
         }
         if kind == CrashKind::Machine {
             own.boots += 1;
@@ -220,10 +223,19 @@ impl World {
     }
 }
 
+/// Whether a mapping lies on the disk of its node, and not in memory.
+fn is_on_disk(path: &str) -> bool {
+    path.starts_with('/') && !path.starts_with("/dev/shm/")
+}
+
+/// Of a mapping on a disk, the system has written some pages back and others not.
+fn lose_pages(words: &[AtomicU64]) {
+    const PAGE_WORDS: usize = 512;
+    words.chunks(PAGE_WORDS).skip(1).step_by(2).flatten().for_each(|word| word.store(0, Ordering::Relaxed));
+}
+
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::Ordering;
-
     use super::*;
 
     #[test]
@@ -234,6 +246,7 @@ mod tests {
             let read = || world.mapping(one, "ring", 4)[2].load(Ordering::Relaxed);
             let boot = world.boot_id(one);
             assert_ne!(boot, world.boot_id(other));
+            let mut before = [0, 0];
             for (kind, mapping_left, boot_left) in
                 [(CrashKind::Process, true, true), (CrashKind::Container, false, true), (CrashKind::Machine, false, false)]
             {
@@ -241,6 +254,9 @@ mod tests {
                 write(7);
                 world.crash(one, kind);
                 assert_eq!((read() == 7, world.boot_id(one) == boot), (mapping_left, boot_left), "{kind:?}");
+                let on_disk = world.mapping(one, "/data/ring", 1024);
+                assert_eq!([3, 600].map(|at| on_disk[at].swap(7, Ordering::Relaxed)), before, "{kind:?}");
+                before = if kind == CrashKind::Container { [7, 0] } else { [7, 7] };
             }
         });
     }

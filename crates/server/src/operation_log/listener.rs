@@ -1,20 +1,30 @@
 //! What the log's writer says: to connections that wait for it, to commands that are refused, and to the operator.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use almandine_instance::latency::event;
 use almandine_instance::{Instance, Message};
 use almandine_io::clock;
+use almandine_io::detach::is_detached;
 use almandine_oplog::writer::{LogListener, LogProgress, LogState, SyncMode};
 
 /// Passes it on.
 pub(super) struct Listener {
     pub(super) instance: Arc<Instance>,
     pub(super) progress: Arc<LogProgress>,
+    /// That the rings end with the process has been told.
+    pub(super) has_told: AtomicBool,
 }
 
 impl LogListener for Listener {
     fn advanced(&self) {
+        if is_detached() && !self.has_told.swap(true, Ordering::Relaxed) {
+            tracing::error!(
+                "The file system of the log's rings has failed: they end with this process from now on, and replies wait for the \
+                 log's file until the server starts again"
+            );
+        }
         self.instance.workers.broadcast(&Message::LogAdvanced);
         self.instance.persistence.rewrites.log_has(self.progress.bytes());
         self.instance.persistence.archive.wake();
@@ -85,7 +95,7 @@ mod tests {
         let keyspace = Keyspace::open(Options { store, ..Options::default() }).unwrap();
         let table = crate::commands::table(&[]).unwrap();
         let instance = Instance::new(*config, keyspace, 1, Acl::open(table.catalog()), "0".repeat(40));
-        Listener { instance: Arc::new(instance), progress: Arc::default() }
+        Listener { instance: Arc::new(instance), progress: Arc::default(), has_told: AtomicBool::default() }
     }
 
     #[test]

@@ -28,6 +28,7 @@ use almandine_base::step;
 use almandine_config::Settings;
 use almandine_config::choices::CommitTier;
 use almandine_instance::Instance;
+use almandine_io::files;
 use almandine_oplog::writer::SyncMode;
 
 pub(crate) use archive::Archiver;
@@ -93,5 +94,7 @@ pub(crate) fn end(instance: &Instance, slot: &LogSlot) {
         && let Some(directory) = &rings.options().directory
     {
         rings::remove_all(directory, rings.options().log);
+        // It is empty, unless another log has rings there.
+        let _ = files::remove_directory(directory);
     }
 }

@@ -43,7 +43,7 @@ pub(crate) fn read_log(instance: &Instance, (directory, keys): (&Path, &LogKeys)
     let end = redo_groups(instance, &mut lanes, (directory, keys), (&manifest, until), &mut redo)?;
     let mut notes = Vec::new();
     if let (Extent::Whole, Some(end)) = (extent, end) {
-        let remains = Remains::find(&manifest, mapping::boot_id()?, &end).map_err(io::Error::other)?;
+        let remains = Remains::find((directory, &manifest), mapping::boot_id()?, &end).map_err(io::Error::other)?;
         redo.left(&mut lanes, &remains.left, &end).map_err(io::Error::other)?;
         notes.extend(remains.aside);
         if let Some((at, bytes)) = end.torn {

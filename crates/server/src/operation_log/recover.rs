@@ -61,7 +61,7 @@ pub(crate) fn recover(instance: &Arc<Instance>, table: &'static Table, mut found
     };
     fetch::compare(found.shipper.as_ref(), &found.manifest, end.place.lsn, &path)?;
     let boot = mapping::boot_id()?;
-    let remains = Remains::find(&found.manifest, boot, &end).map_err(io::Error::other)?;
+    let remains = Remains::find((&path, &found.manifest), boot, &end).map_err(io::Error::other)?;
     if let Some(aside) = &remains.aside {
         tracing::warn!("{aside}");
     }
@@ -193,7 +193,7 @@ fn begin_run(
     log.name_rings(None).map_err(io::Error::other)?;
     remains.remove().map_err(io::Error::other)?;
     let (id, run) = (log.manifest().id, log.manifest().run);
-    let place = rings::directory(settings, id, log.directory())?;
+    let place = rings::directory(settings, &keys, id, log.directory())?;
     if let Some(place) = &place {
         rings::remove_all(place, id);
     }
@@ -203,7 +203,8 @@ fn begin_run(
     let Some(made) = keyspace.log().rings() else { return Err(io::Error::other("the rings of the log are gone")) };
     if let Some(place) = &place {
         let count = u32::try_from(made.names().len()).unwrap_or(u32::MAX);
-        log.name_rings(Some(RingsEntry { run, boot, count, prefix: place.clone() })).map_err(io::Error::other)?;
+        let named = RingsEntry { run, boot, count, place: rings::named(place, log.directory()) };
+        log.name_rings(Some(named)).map_err(io::Error::other)?;
     }
     redo.databases().iter().zip(0..).for_each(|(contents, db)| keyspace.log().adopt(db, *contents));
     let last_base = log.manifest().base.map_or(0, |base| base.number);

@@ -9,6 +9,7 @@ use almandine_instance::RewriteCause;
 use almandine_oplog::directory::read_manifest;
 
 use super::keys::{NAME, read};
+use super::rings::check_hidden;
 use super::running::RunningLog;
 
 /// Has what is written of a running log from now on be encrypted as the settings say.
@@ -22,6 +23,7 @@ pub(super) fn follow(log: &RunningLog, settings: &Settings, directory: &Path) ->
     } else {
         read(settings, directory)?
     };
+    check_hidden(log.has_rings_within, &keys)?;
     let needed = read_manifest(&log.directory).map_err(io::Error::other)?.unwrap_or_default();
     let former = log.keys().current().map_or(Ok(()), |mark| keys.check(&mark).map_err(|why| why.to_string()));
     former.and_then(|()| needed.check_keys(&log.directory, &keys).map_err(|fault| fault.to_string())).map_err(|why| {

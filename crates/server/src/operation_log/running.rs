@@ -17,6 +17,7 @@ use almandine_oplog::{LogKeys, NoKey, RingSource, Rings};
 
 use super::found::mode;
 use super::listener::Listener;
+use super::rings::lie_within;
 
 /// Whether replies wait for the archive.
 pub(super) fn is_awaited(settings: &Settings) -> bool {
@@ -34,6 +35,8 @@ pub(crate) struct RunningLog {
     pub(super) last_base: AtomicU64,
     /// The last base that is durably named.
     named_base: Mutex<NamedBase>,
+    /// Its rings lie with its files, as they are.
+    pub(super) has_rings_within: bool,
     /// What is written is encrypted with, and what there is can be read with.
     keys: Mutex<Arc<LogKeys>>,
     /// Those of `storage-dir`.
@@ -62,7 +65,8 @@ impl RunningLog {
         }
         let rings_survive = rings.options().directory.is_some();
         let options = WriterOptions { mode: mode(&instance.config.snapshot().settings), rings_survive };
-        let listener = Box::new(Listener { instance: Arc::clone(instance), progress: Arc::clone(&progress) });
+        let listener =
+            Box::new(Listener { instance: Arc::clone(instance), progress: Arc::clone(&progress), has_told: false.into() });
         progress.await_archive(is_awaited(&instance.config.snapshot().settings));
         let (directory, id) = (log.directory().to_owned(), log.manifest().id);
         // What was before it is not known.
@@ -73,8 +77,10 @@ impl RunningLog {
         instance.workers.rest.install_waker(progress.waker());
         let pressed = Arc::clone(&progress);
         rings.on_much(move || pressed.press());
+        let has_rings_within = lie_within(&rings, &directory);
         instance.persistence.log.begin(progress, rings, instance.keyspace.log().order());
-        Ok(Self { writer, directory, id, last_base: last_base.into(), named_base, keys: Mutex::new(keys), ciphers })
+        let keys = Mutex::new(keys);
+        Ok(Self { writer, directory, id, has_rings_within, last_base: last_base.into(), named_base, keys, ciphers })
     }
 
     pub(super) fn keys(&self) -> Arc<LogKeys> {

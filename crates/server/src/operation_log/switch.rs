@@ -13,7 +13,7 @@ use almandine_io::{entropy, files, mapping};
 use almandine_oplog::append::Appender;
 use almandine_oplog::directory::{Directory, read_manifest};
 use almandine_oplog::manifest::{Manifest, RingsEntry};
-use almandine_oplog::{RingOptions, RingSource, Rings};
+use almandine_oplog::{LogKeys, RingOptions, RingSource, Rings};
 
 use super::found::{log_options, segment_bytes};
 use super::recover::session;
@@ -96,12 +96,15 @@ fn on(instance: &Arc<Instance>, log: &LogSlot, settings: &Settings, directory: &
     let options = log_options(settings, &keys);
     let mut appender = Appender::begin_unnamed(directory, manifest, &options, tell).map_err(io::Error::other)?;
     let (source, rings) = match made {
-        Some(rings) => (rings.source(), rings),
-        None => install(instance, settings, &path, (id, run))?,
+        Some(rings) => {
+            rings::check_hidden(rings::lie_within(&rings, &path), &keys)?;
+            (rings.source(), rings)
+        }
+        None => install(instance, settings, (&path, &keys), (id, run))?,
     };
     if let Some(place) = &rings.options().directory {
         let count = u32::try_from(rings.names().len()).unwrap_or(u32::MAX);
-        let named = RingsEntry { run, boot: rings.options().boot, count, prefix: place.clone() };
+        let named = RingsEntry { run, boot: rings.options().boot, count, place: rings::named(place, &path) };
         appender.name_rings(Some(named)).map_err(io::Error::other)?;
     }
     let last_base = there.base.map_or(0, |base| base.number);
@@ -113,7 +116,7 @@ fn on(instance: &Arc<Instance>, log: &LogSlot, settings: &Settings, directory: &
     tracing::info!("Writes are logged from now on; the log counts when its first base is written");
     persistence.rewrites.ask_first(persistence.saves.figures().in_background);
     if let Some(before) = there.rings.filter(|_| there.id != id) {
-        rings::remove_all(&before.prefix, there.id);
+        rings::remove_all(&before.directory(&path), there.id);
     }
     Ok(())
 }
@@ -134,11 +137,11 @@ fn give_up_redis_file(instance: &Instance) {
 fn install(
     instance: &Instance,
     settings: &Settings,
-    directory: &Path,
+    (directory, keys): (&Path, &LogKeys),
     (log, run): (u128, u64),
 ) -> io::Result<(RingSource, Arc<Rings>)> {
     let keyspace = &instance.keyspace;
-    let place = rings::directory(settings, log, directory)?;
+    let place = rings::directory(settings, keys, log, directory)?;
     let (boot, first_epoch) = (mapping::boot_id()?, keyspace.log().order().epoch() + 1);
     let options = RingOptions { directory: place.clone(), bytes: rings::RING_BYTES, log, run, boot, first_epoch };
     let source = keyspace.log().install(options, 0);

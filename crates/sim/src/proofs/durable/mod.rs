@@ -59,11 +59,19 @@ pub(super) struct Plan {
     pub(super) is_prompt: bool,
 }
 
+/// Where the rings of the log lie.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Rings {
+    InMemory,
+    WithLog,
+    None,
+}
+
 /// What a seed means for the log.
 #[derive(Clone, Copy, Debug)]
 struct Log {
     mode: Mode,
-    has_rings: bool,
+    rings: Rings,
     /// Microseconds that a base takes for each key; 0 in most seeds.
     key_us: u64,
 }
@@ -72,7 +80,12 @@ impl Log {
     fn of(seed: u64) -> Self {
         let mode = [Mode::Always, Mode::EverySecond, Mode::Never][(seed % 3) as usize];
         let key_us = if (seed / 9) % 3 == 1 { 1_000 << (seed / 27 % 4) } else { 0 };
-        Self { mode, has_rings: !(seed / 3).is_multiple_of(3), key_us }
+        let rings = match (seed / 3 % 3, seed / 9 % 2) {
+            (0, _) => Rings::None,
+            (2, 0) => Rings::WithLog,
+            _ => Rings::InMemory,
+        };
+        Self { mode, rings, key_us }
     }
 
     /// For how long a server lives at most, when most live for `millis`, and the time between two units of a writer: what is lost
@@ -88,22 +101,26 @@ impl Log {
 
     /// Kinds of crashes that it survives.
     fn kinds(self) -> &'static [CrashKind] {
-        match self.has_rings {
-            true => &[CrashKind::Process, CrashKind::Machine],
-            false => &[CrashKind::Process, CrashKind::Container, CrashKind::Machine],
+        match self.rings {
+            Rings::InMemory => &[CrashKind::Process, CrashKind::Machine],
+            Rings::None | Rings::WithLog => &[CrashKind::Process, CrashKind::Container, CrashKind::Machine],
         }
     }
 }
 
 /// What the server is told of its log, and of the device.
 pub(super) fn settings(seed: u64, has_device: bool) -> String {
-    let Log { mode, has_rings, key_us } = Log::of(seed);
+    let Log { mode, rings, key_us } = Log::of(seed);
     let mode = match mode {
         Mode::Always => "always",
         Mode::EverySecond => "everysec",
         Mode::Never => "no",
     };
-    let rings = if has_rings { "auto" } else { "none" };
+    let rings = match rings {
+        Rings::InMemory => "auto",
+        Rings::WithLog => "log",
+        Rings::None => "none",
+    };
     let device = if has_device { device::settings(seed) } else { String::new() };
     format!(" --appendonly yes --appendfsync {mode} --ring-dir {rings} --rdb-key-save-delay {key_us}{device}")
 }
