@@ -156,6 +156,8 @@ table! {
     WatchUnderLatch,
     /// Transactions: latching the declared keys.
     PlanKeys,
+    /// Transactions: latching what their scripts use.
+    PlanScripts,
     /// Transactions that may use any key: keeping other workers out.
     KeepOthersOut,
     /// Blocking: serving the waiters of every ready key.

@@ -18,7 +18,7 @@ pub fn of<'p>(program: &'p Program, table: &Table) -> &'p Footprint {
 }
 
 fn classify(program: &Program, table: &Table) -> Result<Footprint, Unseen> {
-    let Calls { sites, repeats, endless } = program.calls()?;
+    let Calls { sites, repeats, nests, endless } = program.calls()?;
     let (mut keys, mut constants, mut built) = (false, Vec::new(), Vec::new());
     let (mut writes, mut leaves, mut grows) = (false, false, None);
     let mut reads_once = sites.len() == 1 && !repeats && endless.is_none();
@@ -61,6 +61,7 @@ fn classify(program: &Program, table: &Table) -> Result<Footprint, Unseen> {
         writes,
         reads_once: reads_once && grows.is_none(),
         leaves,
+        nests,
         endless: endless.is_some(),
         grows,
     })

@@ -76,6 +76,8 @@ pub enum Footprint {
         reads_once: bool,
         /// It may leave something behind beside its reply.
         leaves: bool,
+        /// It may do far more than its code and its call are long.
+        nests: bool,
         /// It may have no end. It leaves nothing behind then.
         endless: bool,
         /// It uses further keys, for what stands in this line.

@@ -165,6 +165,8 @@ fn a_missing_step_is_noticed() {
         (Proof::Blocking, Mutant::ServeEveryKey, Medium::Memory),
         (Proof::Transactions, Mutant::WatchUnderLatch, Medium::Memory),
         (Proof::Units, Mutant::PlanKeys, Medium::Memory),
+        (Proof::Units, Mutant::PlanScripts, Medium::Device),
+        (Proof::Suspended, Mutant::PlanKeys, Medium::Memory),
         (Proof::Units, Mutant::KeepOthersOut, Medium::Memory),
         (Proof::Histories, Mutant::LookUnderLatch, Medium::Memory),
         (Proof::Histories, Mutant::CompareWithAll, Medium::Device),

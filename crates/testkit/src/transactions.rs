@@ -217,12 +217,29 @@ impl<R: Runtime> Worker<R> {
         Ok(self)
     }
 
-    /// Sends a transaction, as a whole or with EXEC by itself, and returns what EXEC answered.
+    /// Sends a transaction, as a whole or with EXEC by itself, and returns what EXEC answered. A part of its commands is called
+    /// by scripts.
     fn execute(&mut self, commands: &[Vec<String>]) -> io::Result<Value> {
-        let whole = [vec![vec!["MULTI".to_owned()]], commands.to_vec(), vec![vec!["EXEC".to_owned()]]].concat();
+        let bytes = |words: &[String]| words.iter().map(|word| word.clone().into_bytes()).collect::<Vec<_>>();
+        let (some, script) = (self.random.chance(30), Script::random(&mut self.random));
+        let is_scripted: Vec<bool> = commands.iter().map(|words| some && words.len() > 1 && words[0] != "SELECT").collect();
+        let sent = commands.iter().zip(&is_scripted).map(|(words, is_scripted)| {
+            let keys = if words[0] == "MGET" { &words[1..] } else { words.get(1..2).unwrap_or_default() };
+            if *is_scripted { script.words(&[bytes(words)], &bytes(keys)) } else { bytes(words) }
+        });
+        let word = |word: &str| vec![word.as_bytes().to_vec()];
+        let whole: Vec<Vec<Vec<u8>>> = [word("MULTI")].into_iter().chain(sent).chain([word("EXEC")]).collect();
         let (queued, rest) = whole.split_at(if self.random.chance(50) { 0 } else { whole.len() - 1 });
         self.client.pipeline(queued)?;
-        let reply = self.client.pipeline(rest)?.pop().unwrap_or(Value::Null);
+        let mut reply = self.client.pipeline(rest)?.pop().unwrap_or(Value::Null);
+        if let Value::Array(items) = &mut reply {
+            for (item, _) in items.iter_mut().zip(is_scripted).filter(|(_, is_scripted)| *is_scripted) {
+                match item {
+                    Value::Array(only) if only.len() == 1 => *item = only.remove(0),
+                    _ => self.report.breach(format!("a script in {commands:?} answered {item}")),
+                }
+            }
+        }
         match &reply {
             Value::Array(items) if items.len() == commands.len() && !items.iter().any(Value::is_error) => self.report.executed += 1,
             reply if reply.is_null() => self.report.aborted += 1,

@@ -34,7 +34,7 @@ fn settings(server: &Server, millis: u64, expiry: bool) -> Settings {
 
 /// Whether EXEC answered what it does when a watched key has changed.
 fn is_aborted(entry: &Entry) -> bool {
-    matches!(entry.unit, Unit::Exec(_)) && entry.reply == Some(Value::NullArray)
+    matches!(entry.unit, Unit::Exec(_) | Unit::Mixed(..)) && entry.reply == Some(Value::NullArray)
 }
 
 /// How much histories held.

@@ -21,6 +21,8 @@ pub struct Calls {
     pub sites: Vec<CallSite>,
     /// It has loops or functions of its own, so that a site may call more than once.
     pub repeats: bool,
+    /// It has loops within loops, or functions of its own: it may do far more than its code and what it is given are long.
+    pub nests: bool,
     /// The line of a loop that may have no end; others go through what there is.
     pub endless: Option<u32>,
 }

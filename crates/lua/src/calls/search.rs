@@ -107,7 +107,8 @@ impl<'p> Search<'p> {
             if !self.changed {
                 self.find_recursion();
                 self.forget_arguments();
-                return Ok(Calls { sites: self.sites, repeats: self.repeats, endless: self.endless });
+                let nests = self.nests();
+                return Ok(Calls { sites: self.sites, repeats: self.repeats, nests, endless: self.endless });
             }
         }
         Err(too_much)
@@ -188,6 +189,14 @@ impl<'p> Search<'p> {
         }
     }
 
+    /// Whether functions that may run are called by others, or have loops within loops.
+    fn nests(&self) -> bool {
+        let root = usize::from(self.root.unwrap_or(0));
+        let runs = |number: &usize| self.functions[*number].parameters.is_some();
+        let is_called = (1..self.functions.len()).filter(runs).any(|number| number != root);
+        is_called || has_nested_loops(self.functions[root].proto)
+    }
+
     /// A function that calls itself may have no end.
     fn find_recursion(&mut self) {
         for number in 0..self.functions.len() {
@@ -210,6 +219,16 @@ fn merged(one: Held, other: Held, lost: &mut Vec<Held>) -> Held {
         lost.extend([one, other]);
     }
     merged
+}
+
+fn has_nested_loops(proto: &Proto) -> bool {
+    // Each loop ends with a jump to its begin.
+    let begin_of = |(pc, instruction): (usize, &Instruction)| {
+        let to = instruction.target().and_then(|to| usize::try_from(to).ok())?;
+        (to <= pc).then_some((to, pc))
+    };
+    let loops = || proto.code.iter().enumerate().filter_map(begin_of);
+    loops().any(|(begin, end)| loops().any(|(inner, other)| other < end && inner >= begin))
 }
 
 /// Upvalues that a function, or one inside it, sets.

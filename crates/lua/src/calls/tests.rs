@@ -152,6 +152,24 @@ fn loops_that_may_have_no_end_are_told() {
 }
 
 #[test]
+fn loops_within_loops_and_functions_are_told() {
+    for (text, nests) in [
+        ("return redis.call('GET', KEYS[1])", false),
+        ("for i = 1, #KEYS do if ARGV[i] then redis.call('GET', KEYS[i]) end end", false),
+        ("for i = 1, 9 do local a = i > 3 and 1 or 2 end for _, v in ipairs(ARGV) do redis.call('GET', v) end", false),
+        ("for k, v in pairs(ARGV) do if v == 'x' then redis.call('GET', KEYS[1]) end end", false),
+        ("local function f() return 1 end return redis.call('GET', KEYS[1])", false),
+        ("for i = 1, 9 do for j = 1, 9 do redis.call('GET', KEYS[1]) end end", true),
+        ("for i = 1, 9 do for _, key in ipairs(KEYS) do redis.call('GET', key) end local a = 1 end", true),
+        ("for _, v in ipairs(ARGV) do local a = 0 while a < 9 do a = a + 1 end end", true),
+        ("local function f() return redis.call('GET', KEYS[1]) end return f()", true),
+        ("return string.gsub(ARGV[1], '.', function(c) return redis.call('GET', KEYS[1]) end)", true),
+    ] {
+        assert_eq!(found(text).unwrap().nests, nests, "{text}");
+    }
+}
+
+#[test]
 fn the_search_ends_whatever_it_is_given() {
     let chain: String = (1..180).map(|n| format!("local v{n} = v{} ", n - 1)).collect();
     let rotate: String = (0..179).map(|n| format!("v{n} = v{} ", n + 1)).collect();

@@ -11,8 +11,8 @@ fn footprint_of(text: &str) -> Footprint {
 
 fn declared(keys: bool, constants: &[&str], writes: bool) -> Footprint {
     let constants = constants.iter().map(|key| key.as_bytes().into()).collect();
-    let (reads_once, leaves, endless) = (false, writes, false);
-    Footprint::Declared { keys, constants, built: Vec::new(), writes, reads_once, leaves, endless, grows: None }
+    let (reads_once, leaves, nests, endless) = (false, writes, false, false);
+    Footprint::Declared { keys, constants, built: Vec::new(), writes, reads_once, leaves, nests, endless, grows: None }
 }
 
 #[test]
@@ -34,8 +34,9 @@ fn keys_that_are_declared_are_planned() {
         ("return redis.call('GET', unpack(KEYS)) .. redis.call('GET', 'a')", declared(true, &["a"], false)),
     ] {
         let mut found = footprint_of(text);
-        if let Footprint::Declared { reads_once, .. } = &mut found {
+        if let Footprint::Declared { reads_once, nests, .. } = &mut found {
             assert_eq!(std::mem::take(reads_once), text == "return redis.call('GET', KEYS[1])", "{text}");
+            assert_eq!(std::mem::take(nests), text.contains("function"), "{text}");
         }
         assert_eq!(found, expected, "{text}");
     }

@@ -12,17 +12,20 @@ use almandine_base::output::Mark;
 use almandine_base::points::{Witness, witness};
 use almandine_base::{Output, sometimes, step};
 use almandine_command_spec::Access;
+use almandine_config::choices::BusyScope;
 use almandine_handler::{
-    Client, CommandError, Dispatch, Flags, Outcome, Queue, ScriptTurn, Stop, Transaction, Watching, errors, follow, tracking,
-    transaction,
+    Client, CommandError, Context, Dispatch, Flags, Handler, Outcome, Queue, ScriptTurn, Stop, Transaction, Watching, errors,
+    follow, footprint, tracking, transaction,
 };
 use almandine_io::clock;
 use almandine_keyspace::{Accessor, Missing};
 use almandine_resp::{Args, Batch, Reply};
+use almandine_script::{Footprint, Program};
 
 use crate::run::outcome::{BatchEnd, Executed, Pending};
 use crate::run::runner::Runner;
-use crate::run::unit::{Selection, Unit, plan, selected};
+use crate::run::script::begin::{TOLD, planned_keys};
+use crate::run::unit::{ScriptKey, Selection, Unit, plan, selected};
 use crate::state::connection::Connection;
 use crate::state::received::Received;
 use crate::state::script_run::RestOfExec;
@@ -65,15 +68,16 @@ impl Worker {
         }
         let queue = transaction.into_queue();
         let mut plans = std::mem::take(&mut self.unit.plans);
-        let selections = self.plan_queued(client, &queue, &mut plans);
+        let (selections, scripts) = self.plan_queued(client, &queue, &mut plans);
         let unit = Unit {
             received: Received { batch: queue.batch(), input: &[] },
             first: 0,
             plans: &plans,
             db: client.db,
             selections: &selections,
+            scripts: scripts.as_deref().unwrap_or_default(),
             bytes: queue.memory_bytes(),
-            alone: queue.flags().any(Flags::ANY_KEY),
+            alone: scripts.is_none(),
         };
         let executed = self.execute_unit(connection, exec, unit, 0, out);
         self.unit.keep_plans(plans);
@@ -97,7 +101,7 @@ impl Worker {
         let RestOfExec { queue, next, out, start_ns } = &mut *rest;
         let received = Received { batch: queue.batch(), input: &[] };
         let (db, bytes) = (client.db, queue.memory_bytes());
-        let unit = Unit { received, first: 0, plans: &plans, db, selections: &[], bytes, alone: true };
+        let unit = Unit { received, first: 0, plans: &plans, db, selections: &[], scripts: &[], bytes, alone: true };
         if let Err(number) = self.run_unit(client, unit, *next, out) {
             *next = number;
             if let Some(suspended) = &mut self.runner.suspended {
@@ -145,7 +149,7 @@ impl Worker {
             let commands = plans.len();
             let exec = Exec { dispatch, args: received.args(first + commands) };
             let (db, bytes) = (connection.client.db, received.input.len());
-            let unit = Unit { received, first, plans: &plans, db, selections: &[], bytes, alone: false };
+            let unit = Unit { received, first, plans: &plans, db, selections: &[], scripts: &[], bytes, alone: false };
             executed = Some(match self.execute_unit(connection, exec, unit, commands, out) {
                 Ok(()) => Executed { commands: commands + 1, end: BatchEnd::Answered },
                 Err(pending) => Executed { commands: 0, end: BatchEnd::Pending(pending) },
@@ -156,14 +160,28 @@ impl Worker {
     }
 
     /// Plans the commands of a queue, each on the database that those before it have selected. Returns where another database
-    /// begins.
-    fn plan_queued(&mut self, client: &Client, queue: &Queue, plans: &mut Vec<Planned>) -> Vec<Selection> {
-        let Runner { context, accessor, .. } = &mut self.runner;
+    /// begins, and what scripts use; nothing when what the commands use is not known.
+    fn plan_queued(
+        &mut self,
+        client: &Client,
+        queue: &Queue,
+        plans: &mut Vec<Planned>,
+    ) -> (Vec<Selection>, Option<Vec<ScriptKey>>) {
+        let Runner { context, accessor, is_past, .. } = &mut self.runner;
         let (table, mut db, mut selections) = (context.table, client.db, Vec::new());
+        let is_told = context.settings().process.busy_reply_scope == BusyScope::Node;
+        let may_plan = !*is_past && !is_told;
+        let mut scripts = Some(Vec::new());
         accessor.unit().plan();
         for (command, index) in queue.indexes().iter().enumerate() {
             let (dispatch, args) = (table.dispatch(*index), queue.batch().args(command, &[]));
             plans.push(plan(context, accessor, db, dispatch, args));
+            if dispatch.flags.any(Flags::ANY_KEY)
+                && let Some(known) = &mut scripts
+                && !(may_plan && plan_script(context, accessor, (db, dispatch, args), known))
+            {
+                scripts = None;
+            }
             if dispatch.flags.any(Flags::SELECTS)
                 && let Some(selected) = selected(context, client, db, dispatch, args)
             {
@@ -171,7 +189,7 @@ impl Worker {
                 selections.push(Selection { from: command + 1, db });
             }
         }
-        selections
+        (selections, scripts)
     }
 
     /// Plans the commands up to EXEC, which is returned; `None` when there is none, or a command in front of it has to be queued
@@ -332,6 +350,34 @@ impl Worker {
         }
         Ok(())
     }
+}
+
+/// Plans what a script of a unit uses, if its code says that, and that it ends soon: the unit is not suspended. False of any other
+/// command. A text, or its digits, is the same script when the unit runs. A function may be another one then.
+#[cold]
+fn plan_script(
+    context: &Context,
+    accessor: &mut Accessor,
+    (db, dispatch, args): (u16, &Dispatch, Args<'_>),
+    known: &mut Vec<ScriptKey>,
+) -> bool {
+    let Handler::Script(prepare) = dispatch.run else { return false };
+    let call = match prepare(context, args) {
+        Ok(call) => call,
+        // It fails, unless it is loaded meanwhile.
+        Err(_) => return false,
+    };
+    if !matches!(call.program, Program::Script(_)) {
+        return false;
+    }
+    let footprint = footprint::of(&call.program, context.table);
+    let &Footprint::Declared { writes, nests: false, endless: false, grows: None, .. } = footprint else { return false };
+    let may_write = writes || accessor.changes().publishes(TOLD);
+    for key in planned_keys(&call) {
+        step!(PlanScripts, { accessor.unit().add(db, &key, may_write); }, else {});
+        known.push(ScriptKey { db, key, writes });
+    }
+    true
 }
 
 /// Whether a key that is watched has changed, or has expired or been evicted since.

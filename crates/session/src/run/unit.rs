@@ -32,6 +32,8 @@ pub(crate) struct Unit<'u> {
     /// The database of the first of them, and where another one begins.
     pub(crate) db: u16,
     pub(crate) selections: &'u [Selection],
+    /// What scripts of theirs use beside the keys that they declare.
+    pub(crate) scripts: &'u [ScriptKey],
     /// Bytes that they take, at most.
     pub(crate) bytes: usize,
     /// Whether it may touch more than the keys that its commands declare.
@@ -43,6 +45,15 @@ pub(crate) struct Unit<'u> {
 pub(crate) struct Selection {
     pub(crate) from: usize,
     pub(crate) db: u16,
+}
+
+/// A key that a script of a unit uses, by what its code says.
+#[derive(Debug)]
+pub(crate) struct ScriptKey {
+    pub(crate) db: u16,
+    pub(crate) key: Box<[u8]>,
+    /// Whether the script may change its keys.
+    pub(crate) writes: bool,
 }
 
 /// A command of a unit, with its number in it and its database.
@@ -94,10 +105,11 @@ impl<'u> Unit<'u> {
 
     /// The keys that its commands may use.
     pub(crate) fn keys(self, context: &Context) -> impl Iterator<Item = (u16, &'u [u8], Access)> {
-        self.commands().flat_map(|command| {
+        let own = self.commands().flat_map(|command| {
             let args = command.args;
             command.keys(context).map(move |(db, position, access)| (db, args.at(position), access))
-        })
+        });
+        own.chain(self.scripts.iter().map(|used| (used.db, &*used.key, Access::ReadUpdate)))
     }
 
     /// These keys, with how many elements each may get.
@@ -107,7 +119,8 @@ impl<'u> Unit<'u> {
             let args = command.args;
             command.keys(context).map(move |(db, position, access)| residency::filled(db, args, (position, access), arguments))
         });
-        filled.collect()
+        let written = self.scripts.iter().filter(|used| used.writes);
+        filled.chain(written.map(|used| Filled { db: used.db, key: &used.key, elements: usize::MAX })).collect()
     }
 }
 

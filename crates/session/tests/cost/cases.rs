@@ -74,6 +74,17 @@ pub(crate) const CASES: &[Case] = &[
             all
         },
     ),
+    case(
+        "MULTI of n scripts that say their keys",
+        |_| Vec::new(),
+        |n| {
+            let mut all = lines(&["MULTI"]);
+            let eval = |number| line(&format!("EVAL return(redis.call('SET',KEYS[1],ARGV[1]..ARGV[1])) 1 key:{number} v"));
+            all.extend((0..n).map(eval));
+            all.extend(lines(&["EXEC"]));
+            all
+        },
+    ),
     // Sets and sorted sets.
     case("SADD", |_| Vec::new(), |n| one(keys("SADD s", n))),
     case("SREM", |n| one(keys("SADD s", n)), |n| one(keys("SREM s", n))),

@@ -122,3 +122,48 @@ fn a_worker_whose_scripts_have_waited_for_long_has_the_next_turn() {
         assert_eq!(run(&mut waiting, second), answer(), "it has had its turn, and waits no more");
     }
 }
+
+/// Transactions that have run alone, of one with these commands, the replies to which are these.
+fn alone(commands: &[&[&str]], replies: &str) -> u64 {
+    let mut rig = Rig::new();
+    let client = rig.open();
+    let load =
+        ["FUNCTION", "LOAD", "#!lua name=l\nredis.register_function('f', function(keys) return redis.call('INCR', keys[1]) end)"];
+    assert_eq!(rig.send(client, &request(load)), "$1\r\nl\r\n");
+    let before = rig.units_alone();
+    let all: String =
+        [&["MULTI"]].into_iter().map(|words| request(*words)).chain(commands.iter().map(|words| request(*words))).collect();
+    let queued = "+QUEUED\r\n".repeat(commands.len());
+    assert_eq!(rig.send(client, &all), format!("+OK\r\n{queued}"));
+    assert_eq!(rig.send(client, &request(["EXEC"])), format!("*{}\r\n{replies}", commands.len()));
+    rig.units_alone() - before
+}
+
+#[test]
+fn a_transaction_runs_beside_others_if_its_scripts_say_their_keys() {
+    let planned = ["EVAL", "return redis.call('INCR', KEYS[1])", "1", "key"];
+    let built = ["EVAL", "redis.call('INCR', KEYS[1] .. ':' .. ARGV[1]) return redis.call('GET', 'key:a')", "1", "key", "a"];
+    let incr = ["INCR", "key"];
+    assert_eq!(alone(&[&planned, &incr, &built, &planned], ":1\r\n:2\r\n$1\r\n1\r\n:3\r\n"), 0);
+    // It is run on the database that is selected before it.
+    let get = ["GET", "key"];
+    assert_eq!(alone(&[&planned, &["SELECT", "1"], &planned, &get], ":1\r\n+OK\r\n:1\r\n$1\r\n1\r\n"), 0);
+    let growing = ["EVAL", "return redis.call('INCR', string.lower('KEY'))", "1", "key"];
+    assert_eq!(alone(&[&planned, &growing], ":1\r\n:2\r\n"), 1);
+    let any = ["EVAL", "return #redis.call('KEYS', '*')", "1", "key"];
+    assert_eq!(alone(&[&planned, &any], ":1\r\n:1\r\n"), 1);
+    // It may have no end, so that it may have to be suspended.
+    let endless = ["EVAL", "local n = 0 while n < 9 do n = n + 1 end return redis.call('EXISTS', KEYS[1]) + n", "1", "key"];
+    assert_eq!(alone(&[&planned, &endless], ":1\r\n:10\r\n"), 1);
+    // It may take long.
+    let nested = ["EVAL", "for i = 1, 3 do for j = 1, 3 do redis.call('INCR', KEYS[1]) end end return 1", "1", "key"];
+    assert_eq!(alone(&[&planned, &nested], ":1\r\n:1\r\n"), 1);
+    let listed = ["EVAL", "for _, key in ipairs(KEYS) do redis.call('INCR', key) end return 1", "2", "key", "other"];
+    assert_eq!(alone(&[&planned, &listed, &get], ":1\r\n:1\r\n$1\r\n2\r\n"), 0);
+    // Another one may have its name when the transaction runs.
+    assert_eq!(alone(&[&["FCALL", "f", "1", "key"]], ":1\r\n"), 1);
+    assert_eq!(
+        alone(&[&planned, &["EVAL", "return", "2", "key"]], ":1\r\n-ERR Number of keys can't be greater than number of args\r\n"),
+        1
+    );
+}

@@ -77,7 +77,7 @@ impl<'h> Checker<'h> {
                     answer
                 }
                 Action::One(command) => state.run(command, own),
-                Action::Exec(commands) | Action::Script(_, commands) => {
+                Action::Exec(commands) | Action::Script(_, commands) | Action::Mixed(_, commands) => {
                     Value::Array(commands.iter().map(|command| state.run(command, own)).collect())
                 }
                 Action::Unblock(..) => unreachable!("see above"),

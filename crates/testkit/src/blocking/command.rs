@@ -232,6 +232,8 @@ pub enum Action {
     Exec(Vec<Command>),
     /// A script that calls these, none of which may wait.
     Script(Script, Vec<Command>),
+    /// MULTI, the first of these, a script that calls the others, EXEC.
+    Mixed(Script, Vec<Command>),
     /// CLIENT UNBLOCK of a connection, with an error or as if its time were over.
     Unblock(u64, bool),
 }
@@ -241,7 +243,9 @@ impl Action {
     pub(super) fn database(&self) -> usize {
         match self {
             Self::One(command) => command.database(),
-            Self::Exec(commands) | Self::Script(_, commands) => commands.first().map_or(0, Command::database),
+            Self::Exec(commands) | Self::Script(_, commands) | Self::Mixed(_, commands) => {
+                commands.first().map_or(0, Command::database)
+            }
             Self::Unblock(..) => 0,
         }
     }
@@ -264,11 +268,30 @@ impl Action {
                 let commands: Vec<_> = commands.iter().map(|command| command.words(timeout_ms, first_db)).collect();
                 vec![script.words(&commands, &NAMES.map(|name| name.as_bytes().to_vec()))]
             }
+            Self::Mixed(script, commands) => {
+                let commands: Vec<_> = commands.iter().map(|command| command.words(timeout_ms, first_db)).collect();
+                let (first, others) = commands.split_first().expect("a transaction has commands");
+                let eval = script.words(others, &NAMES.map(|name| name.as_bytes().to_vec()));
+                vec![line("MULTI".to_owned()), first.clone(), eval, line("EXEC".to_owned())]
+            }
             Self::Unblock(connection, with_error) => {
                 vec![line(format!("CLIENT UNBLOCK {connection} {}", if *with_error { "ERROR" } else { "TIMEOUT" }))]
             }
         };
         std::iter::once(line(format!("SELECT {}", first_db + self.database()))).chain(commands).collect()
+    }
+}
+
+/// What a transaction with a script has answered, as if its commands had been there by themselves.
+pub(super) fn flat(action: &Action, reply: Value) -> Value {
+    match (action, reply) {
+        (Action::Mixed(..), Value::Array(mut items)) if matches!(items[..], [_, Value::Array(_)]) => {
+            if let Some(Value::Array(others)) = items.pop() {
+                items.extend(others);
+            }
+            Value::Array(items)
+        }
+        (_, reply) => reply,
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use super::command::{Action, Command, Element, text};
+use super::command::{Action, Command, Element, flat, text};
 use crate::runtime::{Joiner, LEFT_OUT};
 use crate::scripted::Script;
 use crate::witness::Moments;
@@ -238,6 +238,7 @@ impl<R: Runtime> Recorder<R> {
             }
         }
         match script {
+            Some(script) if random.chance(40) => Action::Mixed(script, commands),
             Some(script) => Action::Script(script, commands),
             None => Action::Exec(commands),
         }
@@ -298,7 +299,7 @@ impl<R: Runtime> Recorder<R> {
         for _ in 0..count {
             match self.client.receive() {
                 Ok(Value::Closed) => return Ok(None),
-                Ok(value) => last = Some(value),
+                Ok(value) => last = Some(flat(action, value)),
                 Err(e) if matches!(e.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => {
                     return Err(io::Error::other(format!("no answer within {PATIENCE:?} to {action:?}")));
                 }
@@ -357,7 +358,7 @@ impl<R: Runtime> Recorder<R> {
     fn dump(&mut self, action: &mut Action) -> io::Result<bool> {
         let commands = match action {
             Action::One(command) => std::slice::from_mut(command),
-            Action::Exec(commands) | Action::Script(_, commands) => commands,
+            Action::Exec(commands) | Action::Script(_, commands) | Action::Mixed(_, commands) => commands,
             Action::Unblock(..) => &mut [],
         };
         for command in commands {

@@ -238,9 +238,41 @@ impl<R: Runtime> Worker<R> {
         }
     }
 
-    /// A transaction that is suspended with its script.
+    /// A transaction that reads a pair before its script does, and behind it: all of one moment.
+    fn read_in_transaction(&mut self) {
+        let class = *self.random.pick(&Class::ALL);
+        let code = class.code(READ, self.rounds);
+        let get = |key| vec!["GET", key];
+        let commands = [vec!["MULTI"], get(PAIR[0]), vec!["EVAL", &code, "2", PAIR[0], PAIR[1]], get(PAIR[1]), vec!["EXEC"]];
+        let replies = self.client.pipeline(&commands).expect("replies");
+        match replies.into_iter().last().expect("a reply for each") {
+            Value::Array(mut replies) => {
+                assert_eq!(replies.len(), 3);
+                let script = replies.remove(1);
+                assert_eq!(replies[0], replies[1], "a transaction with a script of the class {class:?} has seen two moments");
+                if let Some(pair) = self.ran(script) {
+                    assert_eq!(
+                        pair,
+                        Value::Array(replies),
+                        "a script of the class {class:?} has seen another moment than its EXEC"
+                    );
+                }
+            }
+            Value::Error(_) => {
+                // It was refused while a script was alone.
+                self.rest();
+                self.client.call(&["DISCARD"]).expect("a reply");
+            }
+            other => panic!("EXEC is answered with {other}"),
+        }
+    }
+
+    /// A transaction that is suspended with its script, unless that says its keys.
     fn script_in_transaction(&mut self) {
         self.runtime.sleep(Duration::from_millis(self.random.below(10) as u64));
+        if self.random.chance(40) {
+            return self.read_in_transaction();
+        }
         let code = self.random.pick(&Class::ALL).code(COUNT, self.rounds);
         let commands: [&[&str]; 4] = [&["MULTI"], &["INCR", COUNTERS[1]], &["EVAL", &code, "1", COUNTERS[0]], &["EXEC"]];
         let replies = self.client.pipeline(&commands).expect("replies");

@@ -25,7 +25,7 @@ impl Runner {
         }
         if !alone
             && let footprint = footprint::of(&call.program, self.context.table)
-            && let Footprint::Declared { keys, constants, built, writes, reads_once, leaves, endless, grows } = footprint
+            && let Footprint::Declared { keys, constants, built, writes, reads_once, leaves, endless, grows, .. } = footprint
             && let keeps = *leaves & grows.is_some()
             && !((*endless || grows.is_some() && !leaves) && self.accessor.changes().publishes(TOLD))
             && !(grows.is_some() && self.is_past)

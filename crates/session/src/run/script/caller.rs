@@ -129,9 +129,14 @@ impl Caller<'_> {
     #[cold]
     fn show(&mut self) {
         let running = self.runner.make_known(self.run, self.program, self.called.map(|(args, _)| *args));
-        if self.run.scope != Scope::Planned {
+        if self.is_alone() {
             self.runner.context.instance.scripts.running.hold_all(&running);
         }
+    }
+
+    /// Whether no other worker does anything meanwhile.
+    fn is_alone(&mut self) -> bool {
+        self.runner.accessor.unit().is_alone()
     }
 
     /// Whether the script may be suspended without anything that it holds: nothing of it was seen.
@@ -170,8 +175,8 @@ impl Caller<'_> {
     }
 
     /// Whether the script may be suspended with its unit, which is alone, while all clients hear that the server is busy.
-    fn may_hold_all(&self, now_ns: u64) -> bool {
-        matches!(self.run.scope, Scope::Alone | Scope::OfTransaction) && !self.runner.is_past && self.is_long(now_ns)
+    fn may_hold_all(&mut self, now_ns: u64) -> bool {
+        self.is_alone() && !self.runner.is_past && self.is_long(now_ns)
     }
 
     /// Whether the script is to be suspended, or to end, before its next command.
@@ -319,7 +324,8 @@ impl Commands for Caller<'_> {
             self.runner.restart = Restart::Due;
             return Verdict::End;
         }
-        if is_long && self.run.running.as_ref().is_none_or(|running| self.run.scope != Scope::Planned && !running.holds_all()) {
+        if is_long && self.run.running.as_ref().is_none_or(|running| self.runner.accessor.unit().is_alone() && !running.holds_all())
+        {
             self.show();
             self.run.slice.begun_ns = 0;
         }

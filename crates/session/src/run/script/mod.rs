@@ -1,13 +1,14 @@
 //! Scripts: one is a unit of work, and what it calls goes through the runner, as commands of a transaction do.
 //!
 //! A script whose code says which keys it uses is planned as a transaction is, and runs beside others. Any other one runs alone:
-//! all other workers are outside of their batches meanwhile (ADR 25). Within EXEC it is part of that unit.
+//! all other workers are outside of their batches meanwhile (ADR 25). Within EXEC it is part of that unit, which is planned if the
+//! keys of all of its scripts are known.
 //!
 //! One that is planned and has run for a slice is suspended while nothing of it can have been seen ([`rotation`]); behind that
 //! another thread goes on with it ([`carry`]). One that is alone and has run for `busy-reply-threshold` is suspended, with its unit
 //! and the batch of its worker open: it goes on between the rounds of the worker, slice by slice, while clients hear that the
-//! server is busy ([`crate::service::busy`]). The reply waits for the command, which is run again. EXEC that has a script is alone,
-//! and suspended with it.
+//! server is busy ([`crate::service::busy`]). The reply waits for the command, which is run again. EXEC that is alone is
+//! suspended with its script.
 
 pub(crate) mod alone;
 pub(crate) mod begin;

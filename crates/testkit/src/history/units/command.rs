@@ -222,9 +222,11 @@ pub enum Unit {
     One(Command),
     /// MULTI, these, EXEC; sent to the first one's database. With several databases it selects them, so that it runs alone.
     Exec(Vec<Command>),
+    /// The same, in which the second one, the fourth and so on are each called by a script.
+    Mixed(Script, Vec<Command>),
     /// A script that calls these, which are of one database.
     Script(Script, Vec<Command>),
-    /// WATCH of all keys of a database. What is watched is forgotten by the next [`Unit::Exec`] or [`Unit::Unwatch`].
+    /// WATCH of all keys of a database. What is watched is forgotten by the next EXEC or [`Unit::Unwatch`].
     Watch(usize),
     /// UNWATCH
     Unwatch(usize),
@@ -236,8 +238,18 @@ impl Unit {
     pub fn database(&self) -> usize {
         match self {
             Self::One(command) => command.database(),
-            Self::Exec(commands) | Self::Script(_, commands) => commands.first().map_or(0, Command::database),
+            Self::Exec(commands) | Self::Mixed(_, commands) | Self::Script(_, commands) => {
+                commands.first().map_or(0, Command::database)
+            }
             Self::Watch(db) | Self::Unwatch(db) => *db,
+        }
+    }
+
+    /// The script that calls a command of a transaction.
+    pub(super) fn script_of(&self, number: usize) -> Option<Script> {
+        match self {
+            Self::Mixed(script, _) if number % 2 == 1 => Some(*script),
+            _ => None,
         }
     }
 
@@ -245,23 +257,27 @@ impl Unit {
     #[must_use]
     pub fn words(&self, names: &[String], first_db: usize) -> Vec<Vec<Vec<u8>>> {
         let word = |word: &str| word.as_bytes().to_vec();
+        let by_script = |script: Script, commands: &[Command]| {
+            let commands: Vec<_> = commands.iter().map(|command| command.words(names, first_db)).collect();
+            let keys: Vec<_> = names.iter().map(|name| name.clone().into_bytes()).collect();
+            script.words(&commands, &keys)
+        };
         match self {
             Self::One(command) => vec![command.words(names, first_db)],
-            Self::Script(script, commands) => {
-                let commands: Vec<_> = commands.iter().map(|command| command.words(names, first_db)).collect();
-                let keys: Vec<_> = names.iter().map(|name| name.clone().into_bytes()).collect();
-                vec![script.words(&commands, &keys)]
-            }
-            Self::Exec(commands) => {
+            Self::Script(script, commands) => vec![by_script(*script, commands)],
+            Self::Exec(commands) | Self::Mixed(_, commands) => {
                 let mut sent = vec![vec![word("MULTI")]];
                 let home = self.database();
                 let mut db = home;
-                for command in commands {
+                for (number, command) in commands.iter().enumerate() {
                     if command.database() != db {
                         db = command.database();
                         sent.push(select(first_db + db));
                     }
-                    sent.push(command.words(names, first_db));
+                    sent.push(match self.script_of(number) {
+                        Some(script) => by_script(script, std::slice::from_ref(command)),
+                        None => command.words(names, first_db),
+                    });
                 }
                 if db != home {
                     sent.push(select(first_db + home));
@@ -283,7 +299,7 @@ impl Unit {
     #[must_use]
     pub fn answers(&self) -> Vec<bool> {
         let commands = match self {
-            Self::Exec(commands) => commands,
+            Self::Exec(commands) | Self::Mixed(_, commands) => commands,
             Self::Script(_, commands) => return vec![true; commands.len()],
             _ => return Vec::new(),
         };

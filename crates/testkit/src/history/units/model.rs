@@ -92,7 +92,7 @@ impl State {
 
     /// A unit is refused.
     pub(super) fn refuse(&mut self, unit: &Unit, client: usize) {
-        if matches!(unit, Unit::Exec(_)) {
+        if matches!(unit, Unit::Exec(_) | Unit::Mixed(..)) {
             self.watched[client][unit.database()] = Watched::default();
         }
     }
@@ -112,12 +112,16 @@ impl State {
             Unit::Script(_, commands) => {
                 scripted::told(Value::Array(commands.iter().map(|command| self.command(command, moment)).collect()))
             }
-            Unit::Exec(commands) => {
+            Unit::Exec(commands) | Unit::Mixed(_, commands) => {
                 let watched = std::mem::take(&mut self.watched[moment.client][unit.database()]);
                 if watched.changed {
                     return Value::NullArray;
                 }
-                Value::Array(commands.iter().map(|command| self.command(command, moment)).collect())
+                let answer = |(number, command)| match (unit.script_of(number), self.command(command, moment)) {
+                    (Some(_), answer) => scripted::told(answer),
+                    (None, answer) => answer,
+                };
+                Value::Array(commands.iter().enumerate().map(answer).collect())
             }
         }
     }

@@ -148,8 +148,14 @@ impl<R: Runtime> Recorder<R> {
             let db = if several { self.random.below(DATABASES) } else { db };
             self.command(db)
         });
-        let unit = Unit::Exec(commands.collect());
+        let commands = commands.collect();
+        let unit = self.transaction(commands);
         self.unit(group, unit)
+    }
+
+    /// A transaction, in some of which scripts call commands.
+    fn transaction(&mut self, commands: Vec<Command>) -> Unit {
+        if self.random.chance(30) { Unit::Mixed(Script::random(&mut self.random), commands) } else { Unit::Exec(commands) }
     }
 
     fn script(&mut self, group: usize, db: usize) -> Option<()> {
@@ -184,7 +190,8 @@ impl<R: Runtime> Recorder<R> {
         if self.random.chance(20) {
             commands.push(self.command((db + 1) % DATABASES));
         }
-        self.numbered(watch, group, Unit::Exec(commands))
+        let unit = self.transaction(commands);
+        self.numbered(watch, group, unit)
     }
 
     /// Sends a unit and records it. None when the connection has failed.
@@ -217,8 +224,16 @@ fn answer(unit: &Unit, reply: Value) -> Value {
     let answers = unit.answers();
     match (unit, reply) {
         (Unit::One(command), reply) => command.told(reply),
-        (Unit::Exec(commands) | Unit::Script(_, commands), Value::Array(items)) if items.len() == answers.len() => {
+        (Unit::Exec(commands) | Unit::Mixed(_, commands) | Unit::Script(_, commands), Value::Array(items))
+            if items.len() == answers.len() =>
+        {
             let told = items.into_iter().zip(answers).filter_map(|(item, answers)| answers.then_some(item));
+            // A script of one command answers with an array of one.
+            let item = |(number, item)| match item {
+                Value::Array(mut only) if unit.script_of(number).is_some() && only.len() == 1 => only.remove(0),
+                item => item,
+            };
+            let told = told.enumerate().map(item);
             Value::Array(told.zip(commands).map(|(item, command)| command.told(item)).collect())
         }
         (_, reply) => reply,
