@@ -80,12 +80,15 @@ struct BesideOptions {
     #[arg(long, value_enum)]
     beside: Option<ScriptLoad>,
     /// Also measure while this operation or mix is sent, over as many connections of its own.
-    #[arg(long, value_name = "OPERATIONS", conflicts_with = "beside")]
+    #[arg(long, value_name = "OPERATIONS")]
     beside_operations: Option<String>,
-    /// Calls of it per second, or commands.
+    /// Calls of the script per second, and commands of these operations.
     #[arg(long, default_value_t = 2000.0)]
     beside_rate: f64,
-    /// Commands per batch of these operations.
+    /// Commands of these operations per second, if not as many as calls of the script.
+    #[arg(long)]
+    beside_operations_rate: Option<f64>,
+    /// Calls per batch, and commands of these operations.
     #[arg(long, default_value_t = 1)]
     beside_pipeline: usize,
 }
@@ -143,16 +146,23 @@ impl Latency {
             "p50 µs",
             "p99 µs",
             "p99.9 µs",
+            "p99/steady",
             "p99.9/p50",
             "max µs",
             "longest stall µs",
             "keys added",
             "sent late p99.9 µs",
+            "server CPU %",
+            "all CPU %",
         ]);
+        let median_of = |samples: &[Sample], of: &dyn Fn(&Measurement) -> Option<f64>| {
+            Spread::of(samples.iter().filter_map(|s| of(&s.measurement))).map(|spread| spread.median)
+        };
         for (server, _, phase, samples) in rows {
-            let median = |of: &dyn Fn(&Measurement) -> Option<f64>| {
-                Spread::of(samples.iter().filter_map(|s| of(&s.measurement))).map(|spread| spread.median)
-            };
+            let median = |of: &dyn Fn(&Measurement) -> Option<f64>| median_of(samples, of);
+            let steady = rows.iter().find(|row| row.0 == *server && row.2 == "steady");
+            let p99 = |samples: &[Sample]| median_of(samples, &|m| m.latency_us(0.99));
+            let steady = steady.and_then(|row| p99(&row.3));
             let worst = |of: &dyn Fn(&Measurement) -> f64| samples.iter().map(|s| of(&s.measurement)).fold(0.0, f64::max);
             let (p50, p999) = (median(&|m| m.latency_us(0.5)), median(&|m| m.latency_us(0.999)));
             table.row([
@@ -162,14 +172,17 @@ impl Latency {
                 or_dash(p50, small),
                 or_dash(median(&|m| m.latency_us(0.99)), small),
                 or_dash(p999, small),
+                or_dash(p99(samples).zip(steady).map(|(p99, steady)| p99 / steady), small),
                 or_dash(p999.zip(p50).map(|(p999, p50)| p999 / p50), small),
                 small(worst(&|m| m.latency.max() as f64 / 1e3)),
                 small(worst(&|m| m.stall_ns as f64 / 1e3)),
                 or_dash(median(&|m| Some(m.added as f64)), count),
                 or_dash(median(&|m| Some(m.lateness.value_at_quantile(0.999) as f64 / 1e3)), small),
+                or_dash(median(&|m| Some(m.server_cpu? * 100.0 / m.seconds)), count),
+                or_dash(median(&|m| Some(m.machine_cpu? * 100.0 / m.seconds)), count),
             ]);
         }
-        println!("\n{table}medians of {} repeats; max and stall are the worst of them", self.repeats);
+        println!("\n{table}medians of {} repeats; max and stall are the worst of them; 100 % are one core", self.repeats);
         let mut warnings: Vec<String> = rows
             .iter()
             .flat_map(|row| row.3.iter().flat_map(Sample::warnings).map(|w| format!("{} {}: {w}", row.0, row.2)))
@@ -206,7 +219,10 @@ impl Latency {
             let mut note = |p: almandine_bench::load::Progress| bar.show(p.share, &format!("{phase}, {:.0} ops/s", p.rate));
             let filling = if *phase == "growing" { Some(self.filling()?) } else { None };
             let beside = match self.beside.beside {
-                Some(load) if *phase == BESIDE_SCRIPTS => Some(Beside::begin(&subject.target, load, self.beside.beside_rate)?),
+                Some(load) if *phase == BESIDE_SCRIPTS => {
+                    let BesideOptions { beside_rate, beside_pipeline, .. } = self.beside;
+                    Some(Beside::begin(&subject.target, load, beside_rate, beside_pipeline)?)
+                }
                 _ => None,
             };
             let operations = self.beside.beside_operations.as_ref().filter(|_| *phase == BESIDE);
@@ -220,8 +236,10 @@ impl Latency {
                 println!("{}: {rate} commands per second beside, p50 {} µs, p99 {} µs", subject.name, of(0.5), of(0.99));
             }
             if let Some(beside) = beside {
-                let calls = beside.end()?;
-                println!("{}: {:.0} calls of scripts per second beside", subject.name, calls as f64 / self.time);
+                let latency = beside.end()?;
+                let of = |quantile| small(latency.value_at_quantile(quantile) as f64 / 1e3);
+                let rate = latency.len() as f64 * self.beside.beside_pipeline as f64 / self.time;
+                println!("{}: {rate:.0} calls of scripts per second beside, p50 {} µs, p99 {} µs", subject.name, of(0.5), of(0.99));
             }
             samples.push(Sample::new(&subject.name, &open, measurement));
         }
@@ -232,7 +250,8 @@ impl Latency {
     /// What is sent beside what is measured, for as long. It never spins: on one core with it, it would take turns with it.
     fn others(&self, mix: &str, measured: &Load) -> Result<Load, String> {
         let workload = Arc::new(Workload::new(Operation::mix(mix)?, self.shape.shape()?)?);
-        let pace = Pace::Open { rate: self.beside.beside_rate, arrivals: Arrivals::Even, spin: false };
+        let rate = self.beside.beside_operations_rate.unwrap_or(self.beside.beside_rate);
+        let pace = Pace::Open { rate, arrivals: Arrivals::Even, spin: false };
         let mut cores = measured.cores.clone();
         cores.reverse();
         Ok(Load { workload, pace, cores, pipeline: self.beside.beside_pipeline, seed: measured.seed + 1, ..measured.clone() })

@@ -111,14 +111,17 @@ fn open_load_keeps_its_rate() {
         "set",
         "--beside-rate",
         "1000",
+        "--beside",
+        "job",
         "--json",
         &result.to_string_lossy(),
     ]);
     assert!(output.status.success(), "{}", text(&output));
     assert!(text(&output).contains("commands per second beside"), "{}", text(&output));
+    assert!(text(&output).contains("calls of scripts per second beside"), "{}", text(&output));
     let result = json(&result);
     let phases: Vec<_> = result["runs"].as_array().unwrap().iter().map(|run| run["phase"].as_str()).collect();
-    assert_eq!(phases, [Some("steady"), Some("growing"), Some("beside operations")]);
+    assert_eq!(phases, [Some("steady"), Some("growing"), Some("beside scripts"), Some("beside operations")]);
     for run in result["runs"].as_array().unwrap() {
         let rate = run["ops_per_second"].as_f64().unwrap();
         // What a stall beside other tests held up is made up for; a load without a rate takes tens of thousands.
