@@ -230,6 +230,20 @@ table! {
     PageBeginLast,
     /// Archive with pages: what was read counts only if the manifest still names the base.
     ConfirmPages,
+    /// Archive that keeps bases: of those that are kept the oldest is before the time that is wanted.
+    KeepBefore,
+    /// Archive that keeps bases: a time that is to come is of no age.
+    HeedClock,
+    /// Archive: nothing is deleted before the catalog that does without it is there.
+    DropBehind,
+    /// Archive that keeps bases: no log is gone on with behind where it is broken.
+    KeepBreaks,
+    /// Archive that keeps bases: what former bases need is not deleted.
+    KeepFormer,
+    /// Archive that keeps bases: nor are pages that they name.
+    KeepFormerPages,
+    /// Archive that keeps bases: the log is kept up to the next base.
+    KeepPieces,
     /// Backups in object storage: the inventory is made last.
     InventoryLast,
     /// Backups in object storage: none is dropped behind one that may still be given up.

@@ -1,25 +1,22 @@
 //! `fetch`: what a server has in object storage becomes a directory, and stays with its server: the archive of a log, or a backup.
 
+mod archive;
 mod backup;
 
 use std::path::Path;
 use std::sync::Arc;
 
 use almandine_oplog::LogKeys;
-use almandine_oplog::archive::{ArchiveFault, Fetched, Objects, copy, is_to_be_fetched};
-use almandine_oplog::directory::{Directory, read_manifest};
-use almandine_server::{FetchedPages, object_folder};
-use serde_json::json;
+use almandine_oplog::directory::read_manifest;
+use almandine_server::object_folder;
 
-pub(crate) use self::backup::{Choice, list};
+pub(crate) use self::backup::Choice;
+use crate::cut::Limit;
 use crate::report::{Outcome, Report};
-
-/// Bytes of the files of pages.
-const SEGMENT_BYTES: u64 = 256 << 20;
 
 pub(crate) fn fetch(
     url: &str,
-    choice: &Choice,
+    (choice, limit): (&Choice, Limit),
     (to, storage): (&Path, Option<&Path>),
     keys: Option<Arc<LogKeys>>,
     report: &mut Report,
@@ -28,8 +25,13 @@ pub(crate) fn fetch(
         Ok(objects) => objects,
         Err(error) => return backup::fail(&error.into(), report),
     };
-    let outcome = match choice.wanted(&*objects) {
-        Ok(None) => fetch_archive(url, &*objects, (to, storage, keys.clone()), report),
+    let wanted = match limit {
+        // Of backups a moment is cut by itself.
+        Limit::Lsn(_) | Limit::Time(_) => Ok(None),
+        Limit::Whole => choice.wanted(&*objects),
+    };
+    let outcome = match wanted {
+        Ok(None) => archive::fetch((url, &*objects), limit, (to, storage, keys.clone()), report),
         Ok(Some(wanted)) => backup::fetch(url, &*objects, wanted, (to, storage), report),
         Err(fault) => return backup::fail(&fault, report),
     };
@@ -42,47 +44,11 @@ pub(crate) fn fetch(
     readable.map_or_else(|fault| report.fail(&fault), |()| outcome)
 }
 
-fn fetch_archive(
-    url: &str,
-    objects: &dyn Objects,
-    (to, storage, keys): (&Path, Option<&Path>, Option<Arc<LogKeys>>),
-    report: &mut Report,
-) -> Outcome {
-    match copy_archive(objects, to, (storage, keys)) {
-        Ok(Some(Fetched { objects, bytes, pages })) => {
-            report.say("objects", objects, format!("{objects} objects of {url} are copied to {}", to.display()));
-            report.say("bytes", bytes, format!("{bytes} bytes; the server that writes the archive goes on with it"));
-            if pages > 0 {
-                report.say("storage_pages", pages, format!("{pages} pages of storage-dir are among them"));
-            }
-            Outcome::Whole
-        }
-        Ok(None) => {
-            report.say("objects", 0, format!("{url} has no archive of a log, and no backup"));
-            Outcome::CouldNotLook
-        }
-        Err(ArchiveFault::Log(fault)) => report.fail(&fault),
-        Err(fault) => {
-            let (outcome, kind) = match fault {
-                ArchiveFault::Damaged(_) => (Outcome::Damaged, "damaged"),
-                _ => (Outcome::CouldNotLook, "error"),
-            };
-            report.say("fault", json!({ "kind": kind, "text": fault.to_string() }), fault.to_string());
-            outcome
-        }
-    }
-}
-
-fn copy_archive(
-    objects: &dyn Objects,
-    to: &Path,
-    (storage, keys): (Option<&Path>, Option<Arc<LogKeys>>),
-) -> Result<Option<Fetched>, ArchiveFault> {
-    let directory = Directory::take(to)?;
-    if !is_to_be_fetched(&directory)? {
-        let why = format!("{} has a log already: name a directory that is empty, or not there", to.display());
-        return Err(ArchiveFault::Owned(why));
-    }
-    let storage = storage.iter().map(|storage| storage.to_path_buf()).collect();
-    copy(objects, &directory, &mut FetchedPages::new(storage, SEGMENT_BYTES, keys))
+/// Lists what there is at an address.
+pub(crate) fn list(url: &str, report: &mut Report) -> Outcome {
+    let objects = match object_folder("the address", url) {
+        Ok(objects) => objects,
+        Err(error) => return backup::fail(&error.into(), report),
+    };
+    backup::list((url, &*objects), report).unwrap_or_else(|| archive::list((url, &*objects), report))
 }

@@ -90,9 +90,16 @@ enum Task {
         /// Where what its base names in storage-dir is to be: a directory that is empty, or not there yet.
         #[arg(long, value_name = "DIRECTORY")]
         storage_dir: Option<PathBuf>,
-        /// Only list the backups: their names, bytes, and the times from which and to which each has every moment.
+        /// Only list the backups: their names, bytes, and the times from which and to which each has every moment. Of the archive
+        /// of a log its bases: from which LSN and time on it has every moment.
         #[arg(long, conflicts_with = "directory")]
         list: bool,
+        /// Of the archive of a log: only the groups that end at or before this LSN.
+        #[arg(long, value_name = "LSN", conflicts_with_all = ["backup", "before", "covering", "owner"])]
+        at: Option<u64>,
+        /// Of the archive of a log: only the groups that were written at or before this time, in Unix seconds, also with decimals.
+        #[arg(long, value_name = "SECONDS", conflicts_with_all = ["at", "backup", "before", "covering", "owner"])]
+        at_time: Option<f64>,
         #[command(flatten)]
         choice: fetch::Choice,
     },
@@ -141,8 +148,11 @@ fn read_keys(path: &Path) -> Result<Arc<LogKeys>, Fault> {
 fn run(cli: &Cli, keys: Option<Arc<LogKeys>>, report: &mut Report) -> Result<Outcome, Fault> {
     match &cli.command {
         Task::PrintReference(_) => Ok(Outcome::Whole),
-        Task::Fetch { url, directory, storage_dir, choice, .. } => Ok(match directory {
-            Some(directory) => fetch::fetch(url, choice, (directory, storage_dir.as_deref()), keys, report),
+        Task::Fetch { url, directory, storage_dir, at, at_time, choice, .. } => Ok(match directory {
+            Some(directory) => {
+                let limit = cut::Limit::new(*at, *at_time);
+                fetch::fetch(url, (choice, limit), (directory, storage_dir.as_deref()), keys, report)
+            }
             None => fetch::list(url, report),
         }),
         Task::Convert(task) => Ok(convert::convert(task, cli.key_file.as_deref(), report)),

@@ -5,7 +5,6 @@ use std::path::Path;
 use almandine_oplog::archive::Objects;
 use almandine_oplog::backup_store::{Inventory, Restored, StoreFault, StoredBackups, StoredName, Wanted, choose, restore};
 use almandine_oplog::directory::Directory;
-use almandine_server::object_folder;
 use clap::Args;
 use serde_json::json;
 
@@ -75,19 +74,15 @@ pub(super) fn fetch(
     }
 }
 
-/// Lists the backups at an address.
-pub(crate) fn list(url: &str, report: &mut Report) -> Outcome {
-    let found = object_folder("the address", url).map_err(StoreFault::from).and_then(|objects| {
-        let found = StoredBackups::read(&*objects)?;
-        Ok((found, objects))
-    });
-    let (found, objects) = match found {
+/// Lists the backups at an address; none: there may be something else.
+pub(super) fn list((url, objects): (&str, &dyn Objects), report: &mut Report) -> Option<Outcome> {
+    let found = match StoredBackups::read(objects) {
         Ok(found) => found,
-        Err(fault) => return fail(&fault, report),
+        Err(fault) => return Some(fail(&fault, report)),
     };
     for (name, there) in &found.all {
         let (bytes, owner) = (there.bytes(), format!("{:016x}", name.owner));
-        let start = if there.counts { Inventory::read(&*objects, *name).ok().map(|inventory| inventory.start_s) } else { None };
+        let start = if there.counts { Inventory::read(objects, *name).ok().map(|inventory| inventory.start_s) } else { None };
         let state = match (there.counts, start) {
             (true, Some(start)) => format!("from {start} to {}", name.end_s),
             (true, None) => "its inventory cannot be read".to_owned(),
@@ -100,10 +95,13 @@ pub(crate) fn list(url: &str, report: &mut Report) -> Outcome {
         report.list("backups", told, format!("{name}  {bytes} bytes, {state}"));
     }
     if found.all.is_empty() {
-        report.say("backups", json!([]), format!("{url} has no backups"));
-        return Outcome::CouldNotLook;
+        if found.others > 0 {
+            return None;
+        }
+        report.say("backups", json!([]), format!("{url} has no backups, and no archive of a log"));
+        return Some(Outcome::CouldNotLook);
     }
-    Outcome::Whole
+    Some(Outcome::Whole)
 }
 
 pub(super) fn fail(fault: &StoreFault, report: &mut Report) -> Outcome {

@@ -4,6 +4,7 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
 
 mod backups;
+mod past;
 
 use std::path::Path;
 use std::process::Command;

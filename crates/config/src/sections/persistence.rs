@@ -57,6 +57,11 @@ section! {
          for storage-object-url. One server per address: another one that starts from it takes it over. Needs a server built \
          with the feature object-store."
         => log_object_url: String;
+    "log-object-keep": NATURAL = "0" [own]
+        "Seconds of which log-object-url keeps each moment, for almandine-check fetch --at-time: up to nine bases that were \
+         replaced, with what they name in storage-dir, and the log since the oldest of them. What is older is deleted when a base \
+         is replaced. 0 for the newest base only."
+        => log_object_keep_s: u64;
     "commit-tier": (Kind::Choice(CommitTier::NAMES)) = "directory" [immutable own]
         "With log-object-url and appendfsync always: whether replies leave when the disk has what they acknowledge, or only when \
          the object storage has it, too." => commit_tier: CommitTier;

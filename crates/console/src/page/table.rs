@@ -232,6 +232,8 @@ pub static FAMILIES: &[Family] = &[
     field("almandine_log_archive_shipped_bytes_total", "log_archive_shipped_bytes"),
     field("almandine_log_archive_shipped_pages_total", "log_archive_shipped_pages"),
     field("almandine_log_archive_left_pages", "log_archive_left_pages"),
+    field("almandine_log_archive_bases", "log_archive_bases"),
+    field("almandine_log_archive_since_timestamp_seconds", "log_archive_since_time"),
     field("almandine_backup_upload_left_bytes", "backup_upload_left_bytes"),
     field("almandine_backup_upload_shipped_bytes_total", "backup_upload_shipped_bytes"),
     field("almandine_backup_upload_last_timestamp_seconds", "backup_upload_last_time"),

@@ -423,7 +423,7 @@ metrics! {
     Storage Counter oplog_groups: "Groups in which they were written" = |r| of_log(r, |log| log.groups);
     Storage Counter oplog_syncs: "Syncs" = |r| of_log(r, |log| log.syncs);
     Storage Text log_archive_state: "How the log's archive in object storage fares: begun, shipping, failing, taken-over; this and \
-        the next six with log-object-url" = |r| of_archive(r, |archive| Text(archive.state().0.name().to_owned()));
+        the next eight with log-object-url" = |r| of_archive(r, |archive| Text(archive.state().0.name().to_owned()));
     Storage Gauge log_archive_behind_bytes: "Durable bytes of the log that it does not have" =
         |r| of_archive(r, |archive| {
             let durable = r.instance.persistence.log.progress().map_or(0, |progress| progress.durable_place().0);
@@ -438,6 +438,10 @@ metrics! {
         |r| of_archive(r, |archive| Integer(archive.shipped().pages));
     Storage Gauge log_archive_left_pages: "Pages of storage-dir that are looked at before the archive has the last base" =
         |r| of_archive(r, |archive| Integer(archive.shipped().pages_left));
+    Storage Gauge log_archive_bases: "Bases that it has: the newest one, and those that log-object-keep has it keep" =
+        |r| of_archive(r, |archive| Integer(archive.shipped().bases));
+    Storage Gauge log_archive_since_time: "From when on each moment can be had of it, Unix seconds; 0: only the last one" =
+        |r| of_archive(r, |archive| Integer(archive.shipped().since_s));
     Storage Text backup_upload_state: "How the last upload of a backup to object storage fares: idle, shipping, failing, shipped, \
         given-up; this and the next six with backup-object-url" =
         |r| of_uploads(r, |uploads| Text(uploads.state.name().to_owned()));

@@ -47,6 +47,10 @@ pub struct ArchiveFigures {
     pub pages: u64,
     /// Pages that the base which is on its way names, and that the archive may lack.
     pub pages_left: u64,
+    /// Bases that it has, with the newest one.
+    pub bases: u64,
+    /// From here on each moment can be had of it, Unix seconds; 0: only the newest one.
+    pub since_s: u64,
 }
 
 /// See the module.

@@ -13,11 +13,21 @@
 //! base-00000002.0-0123456789abcdef-000000000000      the first part of base 2, from byte 0 on
 //! log-00000005-0123456789abcdef-000000008192         segment 5, from byte 8192 on
 //! page-0000000011-0123456789abcdef-000000000000      page 11 of the device, with the large values that it refers to
+//! inventory-00000002-0123456789abcdef-000000000000   which pages base 2 names, where former bases are kept
 //! ```
+//!
+//! A base that is replaced is kept for a time, if that is wanted ([`ArchiveKeep`]), with all of the log since: so each moment since
+//! can be had, by the base before it and the log up to it ([`Moment`]). The catalog says which ones are kept, as with all else that
+//! counts: INV-ARCHIVE-4.
 
 mod catalog;
 mod fault;
 mod fetch;
+mod file;
+mod inventory;
+mod keep;
+mod log;
+mod moment;
 mod owner;
 mod pages;
 mod ship;
@@ -27,12 +37,17 @@ use std::io;
 
 pub use self::catalog::Catalog;
 pub use self::fault::ArchiveFault;
-pub(crate) use self::fetch::FETCHING;
-pub use self::fetch::{Fetched, copy, fetch, is_to_be_fetched};
+pub use self::fetch::{Fetched, copy, fetch, finish, is_to_be_fetched, is_unfinished};
+pub(crate) use self::file::ArchivedFile;
+pub use self::keep::{ArchiveKeep, BASES_KEPT};
+pub use self::log::ArchivedLog;
+pub use self::moment::{Moment, Restorable, restorable};
 use self::owner::Owner;
 pub use self::pages::{NoPages, PAGES_PART, PageSource, PageTable, PageTarget, TakeBytes};
-pub use self::ship::{NamedBase, ShipFigures, Shipped, Shipper};
+pub use self::ship::{Kept, NamedBase, ShipFigures, Shipped, Shipper};
 
+/// A directory is being made, and counts when this file is gone.
+pub(crate) const FETCHING: &str = "FETCHING";
 /// Bytes of a piece at most.
 pub(crate) const PIECE_BYTES: u64 = 8 << 20;
 
@@ -80,54 +95,6 @@ pub trait Objects: Send {
     /// # Errors
     /// As the store reports them.
     fn delete(&self, names: &[String]) -> io::Result<()>;
-}
-
-/// A file of an archive.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum ArchivedFile {
-    Base { number: u64, part: u32, owner: u64 },
-    Segment { number: u64, owner: u64 },
-    Page { number: u64, owner: u64 },
-}
-
-impl ArchivedFile {
-    /// The piece that begins at an offset.
-    pub(crate) fn piece(self, offset: u64) -> String {
-        match self {
-            Self::Base { number, part, owner } => format!("base-{number:08}.{part}-{owner:016x}-{offset:012}"),
-            Self::Segment { number, owner } => format!("log-{number:08}-{owner:016x}-{offset:012}"),
-            Self::Page { number, owner } => format!("page-{number:010}-{owner:016x}-{offset:012}"),
-        }
-    }
-
-    /// The owner that has made it.
-    pub(crate) fn owner(self) -> u64 {
-        match self {
-            Self::Base { owner, .. } | Self::Segment { owner, .. } | Self::Page { owner, .. } => owner,
-        }
-    }
-
-    pub(crate) fn is_page(self) -> bool {
-        matches!(self, Self::Page { .. })
-    }
-
-    /// Of which file a name is a piece, and where it begins.
-    fn of_piece(name: &str) -> Option<(Self, u64)> {
-        let mut words = name.split('-');
-        let (kind, number, owner, offset) = (words.next()?, words.next()?, words.next()?, words.next()?);
-        let owner = u64::from_str_radix(owner, 16).ok()?;
-        let file = match kind {
-            "log" => Self::Segment { number: number.parse().ok()?, owner },
-            "page" => Self::Page { number: number.parse().ok()?, owner },
-            "base" => {
-                let (number, part) = number.split_once('.')?;
-                Self::Base { number: number.parse().ok()?, part: part.parse().ok()?, owner }
-            }
-            _ => return None,
-        };
-        let offset = offset.parse().ok()?;
-        (words.next().is_none() && file.piece(offset) == name).then_some((file, offset))
-    }
 }
 
 /// Pieces of a file, by where they begin.

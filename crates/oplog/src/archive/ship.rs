@@ -6,16 +6,21 @@
 //! next one, which has most of its pages.
 
 mod base;
+mod drop;
+mod former;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use almandine_base::step;
 use almandine_io::files;
 
 use self::base::BaseShipped;
+pub use self::former::Kept;
 use super::{
-    ArchiveFault, ArchivedFile, Catalog, Listing, Objects, Owner, PAGES_PART, PIECE_BYTES, PageSource, Pieces, create_once,
+    ArchiveFault, ArchiveKeep, ArchivedFile, ArchivedLog, Catalog, Listing, Objects, Owner, PAGES_PART, PIECE_BYTES, PageSource,
+    Pieces, create_once,
 };
 use crate::directory::{read_manifest, segment_path};
 use crate::fault::Fault;
@@ -71,6 +76,9 @@ pub struct Shipper {
     left_out: Option<(u64, String)>,
     /// What no catalog names any more.
     garbage: Vec<String>,
+    /// The newest base and the pages that it names, while those of other bases that are not kept may be there.
+    unswept: Option<(u64, Vec<u64>)>,
+    keep: ArchiveKeep,
     figures: ShipFigures,
 }
 
@@ -116,6 +124,8 @@ impl Shipper {
             pages: None,
             base: None,
             left_out: None,
+            unswept: None,
+            keep: ArchiveKeep::default(),
             figures: ShipFigures::default(),
             garbage: catalogs.into_iter().filter(|version| own.contains(version)).map(Catalog::name).collect(),
         };
@@ -140,25 +150,27 @@ impl Shipper {
     /// Behind what the archive has of this log; none where there are later segments here.
     #[must_use]
     pub fn archived_end(&self, manifest: &Manifest) -> Option<u64> {
-        let catalog = self.catalog.as_ref().filter(|catalog| catalog.manifest.id == manifest.id)?;
-        let archived = catalog.manifest.segments.last()?;
+        let catalog = self.catalog.as_ref().filter(|catalog| catalog.log.manifest.id == manifest.id)?;
+        let archived = catalog.log.manifest.segments.last()?;
         let last = manifest.segments.last().map_or(0, |segment| segment.number);
         if archived.number < last {
             return None;
         }
-        Some(archived.lsn + self.extent(catalog.segment(archived)))
+        Some(archived.lsn + self.extent(catalog.log.segment(archived)))
     }
 
     /// Ships what a log has in its files through an LSN, which is durable. Where something fails it goes on from there when it is
-    /// called again.
+    /// called again. Behind a base that is named for the first time, former ones are kept as long as is told now.
     ///
     /// # Errors
     /// Of the store, or of the files; or another server has taken the archive over.
-    pub fn advance(&mut self, log: u128, durable: u64, base: NamedBase) -> Result<Shipped, ArchiveFault> {
+    pub fn advance(&mut self, log: u128, durable: u64, base: NamedBase, keep: ArchiveKeep) -> Result<Shipped, ArchiveFault> {
+        self.keep = keep;
         let is_it = |manifest: &Manifest| {
             manifest.id == log && step!(AwaitNamed, base_number(manifest) == Some(base.number), else manifest.base.is_some())
         };
         let Some(manifest) = read_manifest(&self.directory)?.filter(is_it) else { return Ok(Shipped::default()) };
+        self.prepare_kept(&manifest)?;
         let target = self.target(manifest);
         step!(ShipFirst, (), else self.name_now(&target, base).map(|_| ())?);
         let again = Shipped { more: true, ..Shipped::default() };
@@ -169,9 +181,9 @@ impl Shipper {
         let mut shipped = Shipped { through: named.then_some(durable), ..Shipped::default() };
         if !self.has_base_of(&target) {
             let is_whole = self.ship_base(&target)?;
-            let through = target.manifest.base.map_or(0, |base| base.through);
+            let through = target.log.manifest.base.map_or(0, |base| base.through);
             if is_whole && step!(ShipThrough, through <= durable, else true) {
-                if !self.name(target.clone())? {
+                if !self.name(self.succeed(&target))? {
                     return Ok(again);
                 }
                 shipped.through = Some(durable);
@@ -183,40 +195,48 @@ impl Shipper {
         if self.has_base_of(&target) {
             self.end_base(&target);
         }
+        self.sweep_pages();
         self.collect();
         Ok(shipped)
     }
 
     /// The catalog of what the manifest names.
     fn target(&self, manifest: Manifest) -> Catalog {
-        let before = self.catalog.as_ref().filter(|catalog| catalog.manifest.id == manifest.id);
+        let before = self.catalog.as_ref().filter(|catalog| catalog.log.manifest.id == manifest.id);
         let owner_of = |segment: &SegmentEntry| {
-            let known = before.and_then(|catalog| catalog.segment_owners.get(&segment.number).copied());
+            let known = before.and_then(|catalog| catalog.log.segment_owners.get(&segment.number).copied());
             (segment.number, known.unwrap_or(self.owner.id))
         };
         let mut page_owners = BTreeMap::new();
         if manifest.base.is_some_and(|base| base.parts > PAGES_PART) {
-            let owners = before.iter().flat_map(|catalog| &catalog.page_owners);
+            let owners = before.iter().flat_map(|catalog| &catalog.log.page_owners);
             page_owners = owners.filter(|(from, _)| **from < self.owner.pages_from).map(|(from, owner)| (*from, *owner)).collect();
             if step!(OwnPages, true, else page_owners.is_empty()) {
                 page_owners.insert(self.owner.pages_from, self.owner.id);
             }
         }
-        let same_base = before.filter(|catalog| base_number(&catalog.manifest) == base_number(&manifest));
+        let same_base = before.filter(|catalog| base_number(&catalog.log.manifest) == base_number(&manifest));
+        let log = ArchivedLog {
+            base_owner: same_base.map_or(self.owner.id, |catalog| catalog.log.base_owner),
+            since_ms: same_base.and_then(|catalog| self.since(catalog)),
+            is_broken: false,
+            segment_owners: manifest.segments.iter().map(owner_of).collect(),
+            page_owners,
+            manifest: Manifest { rings: None, end: None, ..manifest },
+        };
         Catalog {
             version: 0,
             owner: self.owner.id,
             claim: self.catalog.as_ref().map_or(1, |catalog| catalog.claim),
-            base_owner: same_base.map_or(self.owner.id, |catalog| catalog.base_owner),
-            segment_owners: manifest.segments.iter().map(owner_of).collect(),
-            page_owners,
-            manifest: Manifest { rings: None, end: None, ..manifest },
+            log,
+            former: same_base.map(|catalog| Arc::clone(&catalog.former)).unwrap_or_default(),
         }
     }
 
     fn has_base_of(&self, target: &Catalog) -> bool {
         self.catalog.as_ref().is_some_and(|catalog| {
-            catalog.manifest.id == target.manifest.id && base_number(&catalog.manifest) == base_number(&target.manifest)
+            let (own, other) = (&catalog.log.manifest, &target.log.manifest);
+            own.id == other.id && base_number(own) == base_number(other)
         })
     }
 
@@ -232,23 +252,24 @@ impl Shipper {
     /// The first one that the manifest names has to be in the catalog, where no process knows better: a base that heals a broken
     /// log begins with a segment that was never named with another base, and that is no continuation of what was before.
     fn interim(&self, target: &Catalog, base: NamedBase) -> Option<Catalog> {
-        let before = self.catalog.as_ref().filter(|catalog| catalog.manifest.id == target.manifest.id)?;
-        let first = target.manifest.segments.first()?;
-        let begin = first.lsn;
-        let continues = base_number(&before.manifest).is_some_and(|number| number >= base.broken_at);
-        if step!(NamedBefore, !continues && !before.manifest.segments.contains(first), else false) {
+        let (before, target_log) = (self.before(target)?, &target.log);
+        let first = target_log.manifest.segments.first()?;
+        let continues = base_number(&before.log.manifest).is_some_and(|number| number >= base.broken_at);
+        if step!(NamedBefore, !continues && !before.log.manifest.segments.contains(first), else false) {
             return None;
         }
-        let mut segments: Vec<SegmentEntry> =
-            before.manifest.segments.iter().copied().filter(|segment| segment.lsn < begin).collect();
-        let is_whole = segments.last().is_none_or(|last| last.lsn + self.extent(before.segment(last)) >= begin);
-        let mut owners = before.segment_owners.clone();
-        owners.retain(|number, _| segments.iter().any(|segment| segment.number == *number));
-        owners.extend(&target.segment_owners);
-        segments.extend(&target.manifest.segments);
-        let manifest = Manifest { base: before.manifest.base, segments, ..target.manifest.clone() };
-        let (base_owner, page_owners) = (before.base_owner, before.page_owners.clone());
-        is_whole.then(|| Catalog { base_owner, segment_owners: owners, page_owners, manifest, ..target.clone() })
+        let mut log = before.log.clone();
+        log.cut(first.lsn);
+        let is_whole = log.manifest.segments.last().is_none_or(|last| last.lsn + self.extent(log.segment(last)) >= first.lsn);
+        log.absorb(target_log);
+        let manifest = Manifest { base: log.manifest.base, segments: log.manifest.segments, ..target_log.manifest.clone() };
+        let log = ArchivedLog { manifest, since_ms: self.since(before), ..log };
+        is_whole.then(|| Catalog { log, former: Arc::clone(&before.former), ..target.clone() })
+    }
+
+    /// The catalog, of the same log.
+    fn before(&self, target: &Catalog) -> Option<&Catalog> {
+        self.catalog.as_ref().filter(|catalog| catalog.log.manifest.id == target.log.manifest.id)
     }
 
     fn extent(&self, file: ArchivedFile) -> u64 {
@@ -257,10 +278,10 @@ impl Shipper {
 
     /// Ships what segments have. False: one of them was dropped meanwhile, and there is another manifest.
     fn ship_segments(&mut self, target: &Catalog, durable: u64) -> Result<bool, ArchiveFault> {
-        let segments = &target.manifest.segments;
+        let segments = &target.log.manifest.segments;
         let mut pieces = 0;
         for (at, segment) in segments.iter().enumerate() {
-            let file = target.segment(segment);
+            let file = target.log.segment(segment);
             let end = segments.get(at + 1).map_or(durable, |next| next.lsn);
             let limit = end.saturating_sub(segment.lsn).min(segment.bytes);
             loop {
@@ -324,6 +345,7 @@ impl Shipper {
             "INV-ARCHIVE-2: segments that a catalog names are there up to where the next one begins"
         );
         let name = Catalog::name(next.version);
+        step!(DropBehind, (), else self.drop_ahead(&next));
         let is_made = create_once(&*self.objects, &name, next.encode().as_bytes())?;
         let next = if is_made {
             next
@@ -340,33 +362,14 @@ impl Shipper {
 
     /// Whether the archive has all that a catalog promises.
     fn is_whole(&self, catalog: &Catalog) -> bool {
-        let segments = &catalog.manifest.segments;
-        let followed = segments.windows(2).all(|pair| self.extent(catalog.segment(&pair[0])) >= pair[1].lsn - pair[0].lsn);
         // There, histories are to notice it.
         let mutants = cfg!(feature = "mutants");
-        mutants || followed && catalog.base_files().all(|file| self.extent(file) > 0)
-    }
-
-    /// Files that neither the catalog nor the manifest names are to be deleted; not pages, of which only a base's table tells.
-    fn drop_unnamed(&mut self, manifest: Option<&Manifest>) {
-        let Some(catalog) = &self.catalog else { return };
-        let target = manifest.map(|manifest| self.target(manifest.clone()));
-        let named: Vec<ArchivedFile> = catalog.files().chain(target.iter().flat_map(Catalog::files)).collect();
-        let unnamed: Vec<ArchivedFile> =
-            self.files.keys().copied().filter(|file| !file.is_page() && !named.contains(file)).collect();
-        for file in unnamed {
-            let pieces = self.files.remove(&file).unwrap_or_default();
-            // A seal stays: the former owner would go on there.
-            let of_bytes = pieces.all().filter(|(_, bytes)| step!(KeepSeal, *bytes > 0, else true));
-            self.garbage.extend(of_bytes.map(|(offset, _)| file.piece(offset)));
-        }
-    }
-
-    /// Deletes what no catalog names any more. What cannot be deleted is tried again.
-    fn collect(&mut self) {
-        if !self.garbage.is_empty() && self.objects.delete(&self.garbage).is_ok() {
-            self.garbage.clear();
-        }
+        let is_there = |log: &ArchivedLog| {
+            let segments = &log.manifest.segments;
+            let followed = segments.windows(2).all(|pair| self.extent(log.segment(&pair[0])) >= pair[1].lsn - pair[0].lsn);
+            followed && log.base_files().all(|file| self.extent(file) > 0)
+        };
+        mutants || catalog.logs().all(is_there)
     }
 }
 

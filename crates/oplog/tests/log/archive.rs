@@ -2,6 +2,7 @@
 //! prefix of the log that has all that was said to be shipped: INV-ARCHIVE-1 and INV-ARCHIVE-2.
 
 mod pages;
+mod past;
 mod races;
 
 use std::collections::BTreeMap;
@@ -11,12 +12,13 @@ use std::sync::{Arc, Mutex};
 use almandine_oplog::LogKeys;
 use almandine_oplog::append::Appender;
 use almandine_oplog::archive::{
-    ArchiveFault, Fetched, NamedBase, Objects, PageTarget, Shipped, Shipper, copy, fetch, is_to_be_fetched,
+    ArchiveFault, ArchiveKeep, Fetched, Moment, NamedBase, Objects, PageTarget, Shipped, Shipper, copy, fetch, is_to_be_fetched,
 };
 use almandine_oplog::directory::{Directory, base_path, read_manifest};
 use almandine_oplog::manifest::BaseEntry;
 
 use self::pages::{Device, Table, read_table, write_table};
+use self::past::{Past, Time};
 use super::{Folder, Unit, append};
 
 /// A store in memory that fails now and then, before or behind what it is asked for.
@@ -30,6 +32,7 @@ struct Contents {
     /// Of this many requests one fails, in the mean; 0: none does.
     fail_one_in: u64,
     failures: u64,
+    requests: u64,
     /// What begins so is not made,
     refuses: &'static str,
     /// nor what ends so.
@@ -51,6 +54,7 @@ impl Random {
 impl Store {
     fn ask<T>(&self, does: impl FnOnce(&mut BTreeMap<String, Vec<u8>>) -> T) -> io::Result<T> {
         let mut contents = self.0.lock().unwrap();
+        contents.requests += 1;
         let fails = contents.fail_one_in > 0 && {
             let one_in = contents.fail_one_in;
             contents.random.next(one_in) == 0
@@ -135,6 +139,7 @@ struct Writer {
     /// Pages that are given up, and how many bases had begun then.
     given_up: Vec<(u64, u64)>,
     bases_begun: u64,
+    keep: ArchiveKeep,
 }
 
 /// A base that has begun.
@@ -168,6 +173,7 @@ impl Writer {
             next_page: 1,
             given_up: Vec::new(),
             bases_begun: 0,
+            keep: ArchiveKeep::default(),
         };
         let log = writer.folder.begin();
         writer.log = Some(log);
@@ -290,6 +296,11 @@ impl Writer {
         self.look();
     }
 
+    /// Where this run has begun: what is before it stays where it is.
+    fn begun_run(&mut self) -> u64 {
+        self.log().manifest().segments.last().unwrap().lsn
+    }
+
     /// Ships; how many units the archive has, if it says so.
     fn ship(&mut self, store: &Store) -> Result<Option<usize>, ArchiveFault> {
         let shipped = self.advance(store)?;
@@ -304,7 +315,7 @@ impl Writer {
             let pages = self.device.clone().map(|device| Box::new(device) as _);
             self.shipper = Some(Shipper::begin(Box::new(store.clone()), &self.folder.0)?.with_pages(pages));
         }
-        self.shipper.as_mut().unwrap().advance(id, durable, base)
+        self.shipper.as_mut().unwrap().advance(id, durable, base, self.keep)
     }
 }
 
@@ -361,6 +372,7 @@ fn start_from(store: &Store, name: &str, fetch: Fetch) -> Result<Option<Writer>,
         next_page: 0,
         given_up: Vec::new(),
         bases_begun: 0,
+        keep: ArchiveKeep::default(),
     };
     writer.restart();
     Ok(Some(writer))
@@ -376,8 +388,12 @@ fn compare(fetched: &Writer, had: &Writer, shipped: usize, seed: u64) {
     }
 }
 
+fn copy_newest(objects: &dyn Objects, directory: &Directory, pages: &mut dyn PageTarget) -> Result<Option<Fetched>, ArchiveFault> {
+    copy(objects, directory, Moment::Newest, pages)
+}
+
 fn look_at_copy(store: &Store, writer: &Writer, shipped: usize, seed: u64) {
-    if let Some(copied) = start_from(store, &format!("archive-{seed}-copy"), copy).unwrap() {
+    if let Some(copied) = start_from(store, &format!("archive-{seed}-copy"), copy_newest).unwrap() {
         compare(&copied, writer, shipped, seed);
     }
 }
@@ -390,9 +406,15 @@ fn play(seed: u64) {
     let mut writer = Writer::with_device(&format!("archive-{seed}-0"), device);
     let (mut shipped, mut servers) = (0, 1);
     store.fail_one_in([0, 20, 5][(seed % 3) as usize]);
-    for _ in 0..60 {
+    let (mut time, mut past) = (Time::of(seed), Past::default());
+    for _ in 0..if time.keeps() { 120 } else { 60 } {
         if random.next(2) == 0 {
             writer.look();
+        }
+        time.pass(&mut random, &mut past);
+        writer.keep = time.keep;
+        if time.keeps() && writer.begun.is_none() && random.next(6) == 0 {
+            writer.name_base();
         }
         writer.change_pages(&mut random);
         match random.next(20) {
@@ -401,9 +423,15 @@ fn play(seed: u64) {
                 writer.append(&sizes, random.next(3) > 0);
             }
             8..=13 => match writer.ship(&store) {
-                Ok(units) => shipped = units.unwrap_or(0).max(shipped),
+                Ok(units) => {
+                    shipped = units.unwrap_or(0).max(shipped);
+                    past.note(&writer, units, &time);
+                }
                 // What it has come to is looked at, too.
-                Err(ArchiveFault::Store(_)) if random.next(2) == 0 => look_at_copy(&store, &writer, shipped, seed),
+                Err(ArchiveFault::Store(_)) if random.next(2) == 0 => {
+                    look_at_copy(&store, &writer, shipped, seed);
+                    past.look(&store, &writer, &mut random, seed);
+                }
                 Err(ArchiveFault::Store(_)) => {}
                 Err(fault) => panic!("seed {seed}: {fault}"),
             },
@@ -412,17 +440,27 @@ fn play(seed: u64) {
                 let (all, lsn) = (writer.units.len(), writer.log().ends().1.lsn);
                 writer.ends.insert(lsn, all);
             }
-            15 if random.next(2) == 0 => writer.heal(),
+            15 if random.next(2) == 0 => {
+                writer.heal();
+                past.forget_behind(*writer.ends.keys().next_back().unwrap());
+            }
             15 => match writer.begun.take() {
                 None => writer.begun = Some(writer.begin_base()),
                 Some(begun) => writer.write_base(begun),
             },
-            16 | 17 => writer.restart(),
+            16 | 17 => {
+                writer.restart();
+                past.forget_behind(writer.begun_run());
+            }
             18 if random.next(2) == 0 => writer.shipper = None,
-            18 => look_at_copy(&store, &writer, shipped, seed),
+            18 => {
+                look_at_copy(&store, &writer, shipped, seed);
+                past.look(&store, &writer, &mut random, seed);
+            }
             _ => {
                 let Some(mut next) = take_over(&store, &format!("archive-{seed}-{servers}")).unwrap() else { continue };
                 servers += 1;
+                next.keep = time.keep;
                 compare(&next, &writer, shipped, seed);
                 // The one before does not know, and goes on; in another order, its rival ships before.
                 if random.next(2) == 0 {
@@ -445,6 +483,7 @@ fn play(seed: u64) {
                 assert!(is_told, "INV-ARCHIVE-1, seed {seed}: a server ships what is not fetched: {refused:?}, {had}");
                 writer = next;
                 shipped = 0;
+                past.forget_behind(writer.begun_run());
             }
         }
     }
@@ -459,6 +498,16 @@ fn play(seed: u64) {
     writer.look();
     let last = (0..100).find_map(|_| writer.ship(&store).unwrap().filter(|units| *units == writer.units.len()));
     assert!(last.is_some(), "seed {seed}: it catches up");
+    past.look_at_all(&store, &writer, seed);
+    past::look_for_garbage(&store, seed);
+    if time.keeps() {
+        // Nothing of the past is kept any more.
+        writer.keep = ArchiveKeep::default();
+        writer.name_base();
+        writer.look();
+        let is_alone = (0..100).any(|_| !writer.advance(&store).unwrap().more);
+        assert!(is_alone && writer.shipper.as_ref().unwrap().kept().bases == 1, "seed {seed}");
+    }
     // Nothing is left but what is named, and of each owner the first and the last catalog, and the
     // seal that ends what it wrote.
     let manifest = read_manifest(&writer.folder.0).unwrap().unwrap();
@@ -569,7 +618,8 @@ fn mutants_are_noticed() {
     let test = ["archive::", "--skip", "mutants"];
     let of_logs = ["ShipFirst", "ShipThrough", "NamedBefore", "CompareOwner", "KeepClaim", "KeepSeal", "SealArchive", "HeedSeal"];
     let of_pages = ["ListAgain", "AwaitNamed", "ShipPages", "KeepPages", "OwnPages", "PageBeginLast", "ConfirmPages"];
-    for mutant in of_logs.into_iter().chain(of_pages) {
+    let of_former = ["DropBehind", "KeepBefore", "HeedClock", "KeepBreaks", "KeepFormer", "KeepFormerPages", "KeepPieces"];
+    for mutant in of_logs.into_iter().chain(of_pages).chain(of_former) {
         let run = std::process::Command::new(&own).args(test).env("ALMANDINE_MUTANT", mutant).output().unwrap();
         assert!(!run.status.success(), "{mutant} is not noticed");
     }

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use almandine_oplog::append::{Appender, Leftover};
-use almandine_oplog::archive::{ArchiveFault, NamedBase, NoPages, Shipper, fetch, is_to_be_fetched};
+use almandine_oplog::archive::{ArchiveFault, ArchiveKeep, NamedBase, NoPages, Shipper, fetch, is_to_be_fetched};
 use almandine_oplog::directory::{Directory, base_path, read_manifest, segment_path};
 use almandine_oplog::encryption::NoKey;
 use almandine_oplog::group::PartHead;
@@ -343,7 +343,9 @@ fn an_archive_is_left_to_its_owner_where_its_key_is_not_there() {
     let all = append(&mut log, 2, &[100, 70_000], true);
     let (id, durable) = (log.manifest().id, log.ends().1.lsn);
     let mut shipper = Shipper::begin(Box::new(store.clone()), &folder.0).unwrap();
-    while shipper.advance(id, durable, NamedBase { number: 1, broken_at: 1 }).unwrap().through != Some(durable) {}
+    while shipper.advance(id, durable, NamedBase { number: 1, broken_at: 1 }, ArchiveKeep::default()).unwrap().through
+        != Some(durable)
+    {}
     let before = store.names();
     let fetched = Folder::quick("encrypted-fetched");
     let directory = Directory::take(&fetched.0).unwrap();

@@ -8,7 +8,7 @@ use std::time::Duration;
 use almandine_instance::{ArchiveFigures, ArchiveState, Instance, Message};
 use almandine_io::clock;
 use almandine_io::thread::{self, JoinHandle, Waker};
-use almandine_oplog::archive::{ArchiveFault, ShipFigures, Shipper};
+use almandine_oplog::archive::{ArchiveFault, ArchiveKeep, Kept, ShipFigures, Shipper};
 use almandine_oplog::writer::SyncMode;
 
 use super::objects::object_folder;
@@ -126,7 +126,10 @@ impl Work {
                     .with_pages(pages)
             }
         };
-        let shipped = shipper.advance(log.id, lsn, base);
+        // Behind the look at what is durable: all of that was done before now.
+        let now_ms = u64::try_from(clock::unix_ms()).unwrap_or(0);
+        let keep_s = self.instance.config.snapshot().settings.persistence.log_object_keep_s;
+        let shipped = shipper.advance(log.id, lsn, base, ArchiveKeep { ms: keep_s.saturating_mul(1000), now_ms });
         self.instance.persistence.archive.set_shipped(figures(&shipper));
         self.shipper = Some(shipper);
         let shipped = shipped?;
@@ -187,5 +190,6 @@ impl Work {
 
 fn figures(shipper: &Shipper) -> ArchiveFigures {
     let ShipFigures { objects, bytes, pages, pages_left } = shipper.figures();
-    ArchiveFigures { objects, bytes, pages, pages_left }
+    let Kept { bases, since_ms } = shipper.kept();
+    ArchiveFigures { objects, bytes, pages, pages_left, bases, since_s: since_ms.map_or(0, |since| since.div_ceil(1000)) }
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use almandine_config::Settings;
 use almandine_io::clock;
 use almandine_oplog::LogKeys;
-use almandine_oplog::archive::{ArchiveFault, Shipper, fetch, is_to_be_fetched};
+use almandine_oplog::archive::{ArchiveFault, Shipper, fetch, is_to_be_fetched, is_unfinished};
 use almandine_oplog::directory::Directory;
 use almandine_oplog::manifest::Manifest;
 
@@ -21,7 +21,12 @@ use crate::storage::FetchedPages;
 pub(super) fn prepare(settings: &Settings, base: &Path, directory: &Directory, keys: &Arc<LogKeys>) -> io::Result<Option<Shipper>> {
     let url = &settings.persistence.log_object_url;
     if url.is_empty() {
-        return Ok(None);
+        return if is_unfinished(directory.path()).map_err(io::Error::other)? {
+            let why = "FETCHING is there: what almandine-check has fetched is not whole. Fetch it again";
+            Err(io::Error::other(format!("{}: {why}", directory.path().display())))
+        } else {
+            Ok(None)
+        };
     }
     let failed = |fault: ArchiveFault| io::Error::other(format!("log-object-url {url}: {fault}"));
     let objects = object_folder("log-object-url", url)?;

@@ -31,7 +31,7 @@ pub(super) struct BaseShipped {
 impl Shipper {
     /// Ships some of a base. True: the archive has all of it.
     pub(super) fn ship_base(&mut self, target: &Catalog) -> Result<bool, ArchiveFault> {
-        let Some(base) = target.manifest.base else { return Ok(false) };
+        let Some(base) = target.log.manifest.base else { return Ok(false) };
         if self.why_left_out(target).is_some() {
             return Ok(false);
         }
@@ -52,27 +52,15 @@ impl Shipper {
     /// Why a base is not shipped.
     pub(super) fn why_left_out(&self, target: &Catalog) -> Option<String> {
         let (number, why) = self.left_out.as_ref()?;
-        (Some(*number) == base_number(&target.manifest)).then(|| why.clone())
+        (Some(*number) == base_number(&target.log.manifest)).then(|| why.clone())
     }
 
-    /// The catalog names the base: what only the one before had named is to be deleted.
+    /// The catalog names the base: what only others had named is to be deleted.
     pub(super) fn end_base(&mut self, target: &Catalog) {
         let Some(shipped) = self.base.take() else { return };
         self.figures.pages_left = 0;
-        if Some(shipped.number) == base_number(&target.manifest) {
-            self.drop_pages(target, &shipped.pages);
-        }
-    }
-
-    fn drop_pages(&mut self, target: &Catalog, pages: &[u64]) {
-        let is_named = |file: &ArchivedFile| match file {
-            ArchivedFile::Page { number, .. } => pages.binary_search(number).is_ok() && target.page(*number) == *file,
-            _ => true,
-        };
-        let unnamed: Vec<ArchivedFile> = self.files.keys().copied().filter(|file| !is_named(file)).collect();
-        for file in unnamed {
-            let pieces = self.files.remove(&file).unwrap_or_default();
-            self.garbage.extend(pieces.all().map(|(offset, _)| file.piece(offset)));
+        if Some(shipped.number) == base_number(&target.log.manifest) {
+            self.unswept = Some((shipped.number, shipped.pages));
         }
     }
 
@@ -94,6 +82,10 @@ impl Shipper {
             Some(source) if is_whole => step!(ShipPages, self.ship_pages(target, &mut shipped, source), else Ok(true)),
             _ => Ok(is_whole),
         });
+        let is_whole = is_whole.and_then(|is_whole| {
+            let inventory = target.log.inventory().filter(|_| is_whole && self.keep.is_on());
+            inventory.map_or(Ok(()), |inventory| self.put_inventory(inventory, &shipped.pages)).map(|()| is_whole)
+        });
         self.figures.pages_left = (shipped.pages.len() - shipped.shipped) as u64;
         self.base = Some(shipped);
         is_whole
@@ -111,8 +103,8 @@ impl Shipper {
             let bytes = opened.len()?;
             Ok((file, opened, bytes))
         };
-        let parts = target.base_files().zip(0..).map(open).collect::<io::Result<Vec<_>>>();
-        let table = target.has_pages().then(|| match source {
+        let parts = target.log.base_files().zip(0..).map(open).collect::<io::Result<Vec<_>>>();
+        let table = target.log.has_pages().then(|| match source {
             Some(source) => source.open(&base_path(&self.directory, base.number, PAGES_PART)),
             None => Err(ArchiveFault::Pages("there is no storage-dir".to_owned())),
         });
@@ -144,10 +136,10 @@ impl Shipper {
         shipped: &mut BaseShipped,
         source: &mut dyn PageSource,
     ) -> Result<bool, ArchiveFault> {
-        step!(KeepPages, (), else self.drop_pages(target, &shipped.pages));
+        step!(KeepPages, (), else self.drop_pages(&target.log, &shipped.pages, &[]));
         let mut shipped_now = 0;
         while let Some(page) = shipped.pages.get(shipped.shipped) {
-            let file = target.page(*page);
+            let file = target.log.page(*page);
             if self.extent(file) == 0 {
                 if shipped_now == PAGES_TOGETHER {
                     return Ok(false);

@@ -150,7 +150,7 @@ fn an_archive_with_pages_is_not_taken_over_without_a_place_for_them() {
     let directory = Directory::take(&folder.0).unwrap();
     for fetched in [
         fetch(&store, &directory, &LogKeys::NONE, &mut almandine_oplog::archive::NoPages),
-        copy(&store, &directory, &mut almandine_oplog::archive::NoPages),
+        copy_newest(&store, &directory, &mut almandine_oplog::archive::NoPages),
     ] {
         assert!(matches!(&fetched, Err(ArchiveFault::Owned(why)) if why.contains("storage-dir")), "{fetched:?}");
     }

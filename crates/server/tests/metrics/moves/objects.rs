@@ -45,8 +45,9 @@ pub(super) fn archive_away(server: &Server, store: &s3::Server) {
     fill(server, 1_000, 100);
 }
 
-/// A base names pages, and the store takes its time with them.
+/// A base names pages, and the store takes its time with them; the base before it is kept.
 pub(super) fn archive_of_pages(server: &Server, store: &s3::Server) {
+    server.client().line("CONFIG SET log-object-keep 3600");
     fill(server, 12_000, 2_000);
     assert!(server.make_cold());
     store.delay(Duration::from_millis(100));
@@ -57,6 +58,10 @@ pub(super) fn archive_of_pages(server: &Server, store: &s3::Server) {
         thread::sleep(Duration::from_millis(20));
     }
     store.delay(Duration::ZERO);
+    while Figures::of(server).get("log_archive_bases") < 2 {
+        assert!(Instant::now() < end, "{}", server.log());
+        thread::sleep(Duration::from_millis(20));
+    }
 }
 
 /// A backup is sealed while the store is away.

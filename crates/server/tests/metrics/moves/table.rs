@@ -205,7 +205,7 @@ pub(super) const MOVES: &[Move] = &[
         ]) },
     Move { flags: ARCHIVED, ..when("the archive of the log gets pages", Objects(objects::archive_of_pages), &[
         "almandine_log_archive_shipped_bytes_total", "almandine_log_archive_shipped_pages_total",
-        "almandine_log_archive_left_pages",
+        "almandine_log_archive_left_pages", "almandine_log_archive_bases", "almandine_log_archive_since_timestamp_seconds",
     ]) },
     Move { flags: &["--appendonly", "yes", "--ring-dir", "{dir}", "--backup-object-url", "s3://bucket/folder"],
         ..when("a backup goes to object storage", Objects(objects::backup), &[
