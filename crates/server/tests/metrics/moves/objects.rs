@@ -47,7 +47,14 @@ pub(super) fn archive_away(server: &Server, store: &s3::Server) {
 
 /// A base names pages, and the store takes its time with them; the base before it is kept.
 pub(super) fn archive_of_pages(server: &Server, store: &s3::Server) {
+    let bases = |bases: u64, end: Instant| {
+        while Figures::of(server).get("log_archive_bases") < bases {
+            assert!(Instant::now() < end, "{}", server.log());
+            thread::sleep(Duration::from_millis(20));
+        }
+    };
     server.client().line("CONFIG SET log-object-keep 3600");
+    bases(1, Instant::now() + Duration::from_secs(60));
     fill(server, 12_000, 2_000);
     assert!(server.make_cold());
     store.delay(Duration::from_millis(100));
@@ -58,10 +65,7 @@ pub(super) fn archive_of_pages(server: &Server, store: &s3::Server) {
         thread::sleep(Duration::from_millis(20));
     }
     store.delay(Duration::ZERO);
-    while Figures::of(server).get("log_archive_bases") < 2 {
-        assert!(Instant::now() < end, "{}", server.log());
-        thread::sleep(Duration::from_millis(20));
-    }
+    bases(2, end);
 }
 
 /// A backup is sealed while the store is away.

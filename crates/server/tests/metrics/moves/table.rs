@@ -157,7 +157,7 @@ pub(super) const MOVES: &[Move] = &[
         ..when("rewriting waits for a snapshot", Scene(persistence::rewrite_behind_snapshot), &[
             "redis_aof_rewrite_scheduled", "redis_aof_pending_rewrite",
         ]) },
-    Move { flags: &["--appendonly", "yes", "--appendfsync", "everysec"],
+    Move { flags: &["--appendonly", "yes", "--appendfsync", "everysec", "--ring-dir", "none"],
         ..when("writes are on their way to the log", Again(persistence::log), &[
             "redis_aof_pending_bio_fsync", "redis_aof_buffer_length", "redis_mem_aof_buffer_bytes",
         ]) },
