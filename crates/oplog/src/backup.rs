@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use almandine_io::files;
 
 use crate::append::Place;
-use crate::directory::{MANIFEST, base_path, is_of_log, read_manifest, segment_path};
+use crate::directory::{MANIFEST, UNFINISHED, base_path, is_of_log, read_manifest, segment_path};
 use crate::fault::Fault;
 use crate::group::BLOCK_BYTES;
 use crate::manifest::{BaseEntry, Manifest, SegmentEntry};
@@ -127,12 +127,14 @@ pub fn seal(mut pinned: Pinned, from: &Path, end: Place) -> Result<Vec<PathBuf>,
     Ok(paths)
 }
 
-/// Why no backup can be begun in a directory: it has files.
+/// Why no backup can be begun in a directory: it has files. A manifest that a killed process was writing is removed.
 ///
 /// # Errors
 /// With what is there; or of the system.
 pub fn check_empty(directory: &Path) -> Result<(), Fault> {
-    match names(directory)?.first() {
+    let (unfinished, others): (Vec<String>, Vec<String>) = names(directory)?.into_iter().partition(|name| is_unfinished(name));
+    remove(directory, &unfinished)?;
+    match others.first() {
         Some(name) => {
             let why = format!("it has to be empty, and has {name}: BACKUP CLEANUP removes the files of a backup");
             Err(Fault::io("begin a backup in", directory, io::Error::other(why)))
@@ -146,14 +148,23 @@ pub fn check_empty(directory: &Path) -> Result<(), Fault> {
 /// # Errors
 /// Of the system.
 pub fn clear(directory: &Path) -> Result<(), Fault> {
-    let mut own: Vec<String> = names(directory)?.into_iter().filter(|name| is_of_log(name)).collect();
+    let is_own = |name: &String| is_of_log(name) || is_unfinished(name);
+    let mut own: Vec<String> = names(directory)?.into_iter().filter(is_own).collect();
     // Without it the others are no log.
     own.sort_by_key(|name| name != MANIFEST);
-    for name in own {
-        let path = directory.join(name);
-        files::remove(&path).map_err(|error| Fault::io("remove", &path, error))?;
-    }
-    Ok(())
+    remove(directory, &own)
+}
+
+/// Whether a file is a manifest that was not put in its place.
+fn is_unfinished(name: &str) -> bool {
+    name.strip_prefix(MANIFEST).is_some_and(|rest| rest.starts_with('.') && rest.ends_with(UNFINISHED))
+}
+
+fn remove(directory: &Path, names: &[String]) -> Result<(), Fault> {
+    names
+        .iter()
+        .map(|name| directory.join(name))
+        .try_for_each(|path| files::remove(&path).map_err(|error| Fault::io("remove", &path, error)))
 }
 
 fn manifest_of(directory: &Path) -> Result<Manifest, Fault> {

@@ -21,6 +21,10 @@ fn backed_up(log: &Folder, backup: &Folder, groups: u64) -> (Appender, Vec<Unit>
     append(&mut appender, 1, &[10, 60_000], true);
     name_base(&mut appender, 1);
     assert!(check_empty(&backup.0).is_ok(), "one that is not there is empty");
+    let unfinished = backup.0.join("MANIFEST.17.tmp");
+    std::fs::create_dir_all(&backup.0).unwrap();
+    std::fs::write(&unfinished, "").unwrap();
+    assert!(check_empty(&backup.0).is_ok() && !unfinished.exists(), "what a killed process was writing is removed");
     let (pinned, files) = pin_base(&log.0, &backup.0).unwrap();
     assert_eq!(std::fs::read(&files[0]).unwrap(), b"base 1");
     assert!(check_empty(&backup.0).is_err());
