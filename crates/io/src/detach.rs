@@ -8,6 +8,7 @@
 //! While the contents are copied no store may get to the file: they are refused, too, as SIGSEGV, and their threads wait in the
 //! handler until the range is memory.
 
+use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 
 /// Mappings of a process, at most; further ones are not watched.
@@ -104,20 +105,20 @@ fn move_to_memory(base: usize, bytes: usize) -> bool {
         if memory < 0 || libc::ftruncate(memory, bytes as libc::off_t) != 0 {
             return false;
         }
-        copy(place, bytes, memory);
         let access = libc::PROT_READ | libc::PROT_WRITE;
-        let moved = libc::mmap(place, bytes, access, libc::MAP_SHARED | libc::MAP_FIXED, memory, 0) == place;
+        let moved =
+            copy(place, bytes, memory) && libc::mmap(place, bytes, access, libc::MAP_SHARED | libc::MAP_FIXED, memory, 0) == place;
         libc::close(memory);
         moved
     }
 }
 
-/// Copies a range to a file, but for pages that cannot be read: of those that were ever stored to, the system has dropped them, and
-/// cannot have them back.
+/// Copies a range to a file, but for pages that cannot be read: no store has come to them, or the system has dropped them and
+/// cannot have them back. False when the file takes no more.
 ///
 /// # Safety
 /// The range is mapped, if not readable.
-unsafe fn copy(place: *const libc::c_void, bytes: usize, memory: i32) {
+unsafe fn copy(place: *const libc::c_void, bytes: usize, memory: i32) -> bool {
     const PAGE: usize = 4096;
     let mut at = 0;
     while at < bytes {
@@ -125,9 +126,11 @@ unsafe fn copy(place: *const libc::c_void, bytes: usize, memory: i32) {
         let copied = unsafe { libc::pwrite(memory, place.wrapping_byte_add(at), bytes - at, at as libc::off_t) };
         at = match usize::try_from(copied) {
             Ok(copied) if copied > 0 => at + copied,
-            _ => (at / PAGE + 1) * PAGE,
+            _ if io::Error::last_os_error().raw_os_error() == Some(libc::EFAULT) => (at / PAGE + 1) * PAGE,
+            _ => return false,
         };
     }
+    true
 }
 
 #[cfg(all(test, not(miri)))]

@@ -3,8 +3,8 @@
 //! The system keeps what was stored to a mapping when the process ends, in whatever way. In a file system in memory nothing is
 //! written to a disk, and nothing is left when the machine boots again. In one on a disk ([`outlives_process`]) the system writes
 //! pages back when it likes to: behind another boot each may be of any moment; and when it fails, the mapping goes on in memory
-//! ([`crate::detach`]). All of a mapping is reserved when it is made: a file
-//! system that is full is an error then, and never a signal later.
+//! ([`crate::detach`]). All of a mapping is reserved when it is made: a file system that is full is an error then, and never a
+//! signal later.
 //!
 //! A mapping is made once, in a directory of its own that only its owner may use, and links are not followed.
 

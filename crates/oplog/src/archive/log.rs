@@ -1,6 +1,6 @@
 //! A base of an archive with the log behind it, as a catalog names them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
 use super::file::ArchivedFile;
@@ -65,8 +65,8 @@ impl ArchivedLog {
     /// Leaves out the segments from an LSN on.
     pub(crate) fn cut(&mut self, lsn: u64) {
         self.manifest.segments.retain(|segment| segment.lsn < lsn);
-        let segments = &self.manifest.segments;
-        self.segment_owners.retain(|number, _| segments.iter().any(|segment| segment.number == *number));
+        let left: BTreeSet<u64> = self.manifest.segments.iter().map(|segment| segment.number).collect();
+        self.segment_owners.retain(|number, _| left.contains(number));
     }
 
     /// Goes on with the log of the next base, without that base.
