@@ -55,7 +55,9 @@ const SUBCOMMANDS: &[Subcommand] = &[
         1..=1,
         |call| {
             let delay_us = u64::try_from(number::integer(call.args.at(2))?).unwrap_or(0);
-            call.context.instance.persistence.log.set_delay_us(delay_us);
+            if let Some(progress) = call.context.instance.persistence.log.progress() {
+                progress.set_delay_ns(delay_us.saturating_mul(1000));
+            }
             call.reply.ok();
             Ok(())
         },

@@ -149,7 +149,7 @@ const COMMITAOF: Command = Command {
 fn commitaof(call: &mut ReadCall<'_>) -> Outcome {
     check_database(call.args, &call.context.instance)?;
     let log = &call.context.instance.persistence.log;
-    if !log.is_on() {
+    if !log.is_promised() {
         return Err(errors::server::COMMIT_WITHOUT_LOG.into());
     }
     let Some(seal) = log.unconfirmed() else {

@@ -60,6 +60,8 @@ table! {
     RetainPages,
     /// Bases with a device: numbers of pages go on behind those that earlier bases have named.
     GoOnPages,
+    /// A log that ends with a device: what lies there says that it belongs to none before some of it goes back.
+    LabelEnded,
     /// Backups with a device: what their base names stays until it is copied.
     HoldLease,
     /// Backups with a device: the log's files that a new base drops are kept for them.
@@ -198,6 +200,8 @@ table! {
     SyncThrough,
     /// Bases: naming a base before the files that it replaces are removed.
     NameFirst,
+    /// Log: saying that the disk is full when what is pending finds no room.
+    TellPending,
     /// Log: files that a backup has are not written again.
     KeepLinked,
     /// Archive: shipping what a file has before the catalog names it.
@@ -294,6 +298,12 @@ table! {
     CompareBreaks,
     /// Events: telling what the store did to a key when that is published.
     TellPublished,
+    /// Log: holding replies until one that broke is healed.
+    AwaitHealing,
+    /// Log: waiting for a base that heals one that broke, however long that takes.
+    AwaitBase,
+    /// Log: not taking the end of one that is broken for the durable end of all.
+    EndBroken,
     /// Log: closing connections whose replies acknowledge what a log that broke meanwhile may not have.
     CloseUnlogged,
     /// Scripts: watching what one that is suspended may use.

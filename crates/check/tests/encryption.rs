@@ -1,17 +1,21 @@
 //! The program on logs that are encrypted, with their keys, with others and without any.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
 
+mod locked;
+
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 
+use almandine_oplog::Fault;
 use almandine_oplog::append::{Appender, LogOptions};
 use almandine_oplog::directory::{Directory, read_manifest, segment_path};
 use almandine_oplog::read::{BodyAccess, read_with};
 use almandine_oplog::{LogKeys, RingId, UnitHead};
 use almandine_testkit::{Program, Server, Value as Reply};
+use locked::until_free;
 use serde_json::Value;
 
 const ONE: &str = "one 000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f\n";
@@ -61,6 +65,10 @@ impl Folder {
     }
 
     fn run_with(&self, arguments: &[String], keys: Option<&str>) -> (i32, Value) {
+        until_free(|| self.run_once(arguments, keys), |(_, said)| said["fault"]["kind"] == "locked")
+    }
+
+    fn run_once(&self, arguments: &[String], keys: Option<&str>) -> (i32, Value) {
         let keys = keys.map(|name| ["--key-file".to_owned(), self.0.join(name).to_string_lossy().into_owned()]);
         let mut command = Command::new(env!("CARGO_BIN_EXE_almandine-check"));
         let output = command.arg("--json").args(keys.into_iter().flatten()).args(arguments).output().unwrap();
@@ -78,7 +86,7 @@ impl Drop for Folder {
 
 fn begin(path: &Path) -> Appender {
     let keys = Arc::new(LogKeys::parse(ONE.as_bytes()).unwrap());
-    let directory = Directory::take(path).unwrap();
+    let directory = until_free(|| Directory::take(path), |taken| matches!(taken, Err(Fault::Locked(_)))).unwrap();
     let manifest = directory.manifest().unwrap();
     let end = read_with((path, BodyAccess::Keys(&keys)), &manifest, 0, &mut |_| Ok(())).unwrap();
     let options = LogOptions { segment_bytes: 64 << 10, keys, ..LogOptions::default() };

@@ -6,7 +6,7 @@ use std::thread;
 
 use almandine_testkit::server::free_port;
 use almandine_testkit::tls::file;
-use almandine_testkit::{Program, Server, Value};
+use almandine_testkit::{Client, Program, Server, Value};
 
 /// The exit code, and what is said.
 fn ping(arguments: &[&str], password: Option<&str>) -> (Option<i32>, String) {
@@ -52,14 +52,16 @@ fn any_answer_is_a_sign_of_life_and_pong_alone_says_that_it_is_ready() {
 #[test]
 fn a_server_that_loads_its_data_lives_and_is_not_ready() {
     let mut server = Server::start(&Program::Almandine, &[]);
-    let port = server.address().port().to_string();
+    let address = server.address();
+    let port = address.port().to_string();
     let mut client = server.client();
     let sets: Vec<[String; 3]> = (0..2_000).map(|n| ["SET".into(), n.to_string(), "value".into()]).collect();
     client.pipeline(&sets).unwrap();
     assert_eq!(client.line("SAVE"), Value::ok());
     server.kill();
     thread::scope(|threads| {
-        threads.spawn(|| server.start_again_with(&["--key-load-delay", "1000"]));
+        // It takes twenty seconds, unless it is told to be quick.
+        threads.spawn(|| server.start_again_with(&["--key-load-delay", "10000"]));
         let live = loop {
             let live = ping(&["-p", &port], None);
             if live.0 != Some(3) {
@@ -67,6 +69,7 @@ fn a_server_that_loads_its_data_lives_and_is_not_ready() {
             }
         };
         let ready = ping(&["-p", &port, "--ready"], None);
+        assert_eq!(Client::connect(address).unwrap().line("CONFIG SET key-load-delay 0"), Value::ok());
         assert!(live.0 == Some(0) && live.1.starts_with("LOADING"), "{live:?}");
         assert!(ready.0 == Some(1) && ready.1.starts_with("LOADING"), "{ready:?}");
     });

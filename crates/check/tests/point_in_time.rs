@@ -189,11 +189,18 @@ fn a_backup_is_cut_at_any_moment_of_its_recording() {
     let recorded = record(&mut client, 1000);
     let last = unix_ms();
     let files = seal(&mut client);
+    // From each number's sending to the next one's. All are as likely, however long a write was held up.
+    let bounds: Vec<f64> = [first].into_iter().chain(recorded.iter().map(|times| times.0)).chain([last]).collect();
+    let spans: Vec<&[f64]> = bounds.windows(2).collect();
     let mut seen = std::collections::BTreeSet::new();
     let mut dice = 7_u64;
-    for moment in 0..MOMENTS {
+    let mut roll = || {
         dice = dice.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        let at = first + (last - first) * ((dice >> 33) as f64 / f64::from(1_u32 << 31));
+        dice >> 33
+    };
+    for moment in 0..MOMENTS {
+        let span = spans[roll() as usize % spans.len()];
+        let at = span[0] + (span[1] - span[0]) * (roll() as f64 / f64::from(1_u32 << 31));
         let directory = folder.0.join(moment.to_string());
         let log = link(&files, &directory);
         assert_eq!(cut(&log, &["--at-time", &format!("{:.6}", at / 1000.0), "--yes"]), Some(0));

@@ -64,14 +64,18 @@ pub struct Directive {
     pub words: Vec<String>,
 }
 
+/// What one thread does at a time.
+#[derive(Debug, Default)]
+struct Change;
+
 /// The configuration.
 #[derive(Debug)]
 pub struct Config {
     current: ArcSwap<Snapshot>,
     /// Grows with each change, after the snapshot is in place.
     generation: AtomicU64,
-    /// Held while the configuration or its file changes.
-    writer: Mutex<()>,
+    /// Held while the configuration or its file changes, by a thread that is outside of epochs and has no latch.
+    writer: Mutex<Change>,
     file: Option<PathBuf>,
     directives: Vec<Directive>,
 }
@@ -157,7 +161,7 @@ impl Config {
         Self {
             current: ArcSwap::from_pointee(Snapshot::new(values)),
             generation: AtomicU64::new(0),
-            writer: Mutex::new(()),
+            writer: Mutex::default(),
             file,
             directives,
         }

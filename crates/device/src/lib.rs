@@ -89,4 +89,13 @@ pub trait Device: Send + Sync {
     fn end(&self) -> io::Result<u64> {
         Err(io::Error::new(io::ErrorKind::Unsupported, "what this device holds does not outlive the process"))
     }
+
+    /// Says durably what it holds is a part of from now on: what a later process is to open it as.
+    ///
+    /// # Errors
+    /// When that is not certain, or nothing outlives a process on such a device.
+    fn relabel(&self, label: &str) -> io::Result<()> {
+        let _ = label;
+        Err(io::Error::new(io::ErrorKind::Unsupported, "what this device holds does not outlive the process"))
+    }
 }

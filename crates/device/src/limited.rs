@@ -78,4 +78,8 @@ impl Device for LimitedDevice {
     fn end(&self) -> io::Result<u64> {
         self.device.end()
     }
+
+    fn relabel(&self, label: &str) -> io::Result<()> {
+        self.device.relabel(label)
+    }
 }

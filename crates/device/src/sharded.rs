@@ -48,8 +48,8 @@ impl ShardedDevice {
         let mut devices: Vec<Arc<dyn Device>> = Vec::new();
         let mut removed = Removed::default();
         for (i, directory) in directories.iter().enumerate() {
-            let label = format!("{}, shard {} of {count} by {STRIPE_BYTES}", options.label, i + 1);
-            let device = FileDevice::open(directory, &FileOptions { label, ..options.clone() })?;
+            let shard = format!(", shard {} of {count} by {STRIPE_BYTES}", i + 1);
+            let device = FileDevice::open(directory, &FileOptions { shard, ..options.clone() })?;
             removed.files += device.removed().files;
             removed.bytes += device.removed().bytes;
             devices.push(Arc::new(device));
@@ -155,5 +155,9 @@ impl Device for ShardedDevice {
         let ends: Vec<u64> = self.shards.devices.iter().map(|device| device.end()).collect::<io::Result<_>>()?;
         let rounds = ends.into_iter().max().unwrap_or(0).div_ceil(self.shards.stripe_bytes);
         Ok(rounds * self.shards.stripe_bytes * self.shards.devices.len() as u64)
+    }
+
+    fn relabel(&self, label: &str) -> io::Result<()> {
+        self.shards.devices.iter().try_for_each(|device| device.relabel(label))
     }
 }

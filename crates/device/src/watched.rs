@@ -141,4 +141,8 @@ impl Device for WatchedDevice {
     fn end(&self) -> io::Result<u64> {
         self.device.end()
     }
+
+    fn relabel(&self, label: &str) -> io::Result<()> {
+        self.device.relabel(label)
+    }
 }

@@ -1,9 +1,9 @@
-//! Breaks of the operation log that all workers have heard of.
+//! Breaks of the operation log that were given up, and that all workers have heard of.
 //!
-//! While the log is broken, a worker that has heard of it refuses writes, and what it tells others need not wait: it tells of no
-//! unit of work that the log lacks. A worker that has not heard yet may tell of one. So a message is stamped with the number of
-//! breaks that all workers have heard of when it is sent, its sender among them; with a break that is not in this number it is
-//! not told while the log is broken (INV-OPLOG-1).
+//! While the log is broken and given up, a worker that has heard of it refuses writes, and what it tells others need not wait: it
+//! tells of no unit of work that the log lacks. A worker that has not heard yet may tell of one. So a message is stamped with the
+//! number of breaks that all workers have heard of when it is sent, its sender among them; with a break that is not in this number
+//! it is not told while the log is given up (INV-OPLOG-1).
 //!
 //! A worker has heard of a break when it is behind the announcement, which comes after writes are refused, and has no unit of work
 //! open: a script that is suspended may have written before.
@@ -26,7 +26,7 @@ pub struct Breaks {
 }
 
 impl Breaks {
-    /// The log has broken this many times, and writes are refused for that.
+    /// The log has broken and was given up this many times, and writes are refused for that.
     pub fn announce(&self, breaks: u64) {
         self.announced.fetch_max(breaks, Ordering::AcqRel);
     }

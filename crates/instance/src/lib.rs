@@ -41,9 +41,9 @@ pub use observe::statistics::{self, CommandTotals, Statistics, WorkerStatistics}
 pub use pause::{Pause, PauseScope};
 pub use persistence::{
     Archive, ArchiveFigures, ArchiveState, BackupFigures, BackupFiles, BackupState, Backups, Cancelled, Hearing, Loading,
-    LoadingFigures, LogSeal, OperationLog, Persistence, Reload, RewriteBegun, RewriteCause, RewriteFigures, RewriteOutcome,
-    RewriteRuns, Rewrites, SaveFigures, SaveMeter, SaveOutcome, SaveRefused, SaveTask, Saves, Sealed, UploadFigures, UploadState,
-    Uploads,
+    LoadingFigures, LogPurpose, LogSeal, OperationLog, Persistence, Reload, RewriteBegun, RewriteCause, RewriteFigures,
+    RewriteOutcome, RewriteRuns, Rewrites, SaveFigures, SaveMeter, SaveOutcome, SaveRefused, SaveTask, Saves, Sealed,
+    UploadFigures, UploadState, Uploads,
 };
 pub use rest::{Awake, Rest};
 pub use shutdown::{Shutdown, ShutdownRequest};

@@ -30,7 +30,7 @@ pub enum Message {
     StallEnd,
     /// More of the operation log is written or durable: connections that wait for it go on.
     LogAdvanced,
-    /// The operation log is broken: connections that wait for it are closed.
+    /// The operation log is broken and given up: connections that wait for it are closed.
     LogBroken,
     /// Keys that a client may hold a copy of have changed.
     Invalidate {

@@ -162,7 +162,7 @@ fn an_interrupted_run_leaves_nothing() {
 fn a_soak_passes_a_sound_server_and_finds_what_a_forgetful_one_lost() {
     let _ = redis_server();
     let result = file("soak.json");
-    let sizes = ["--minutes", "0.03", "--maxmemory", "4mb", "--ratio", "2", "--rate", "0", "--every", "0.2"];
+    let sizes = ["--minutes", "0.1", "--maxmemory", "4mb", "--ratio", "2", "--rate", "0", "--every", "0.2"];
     let mut arguments = vec!["soak", "--only", "redis", "--json"];
     let result_name = result.to_string_lossy().into_owned();
     arguments.push(&result_name);

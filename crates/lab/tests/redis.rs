@@ -103,7 +103,7 @@ fn open_load_keeps_its_rate() {
         "-r",
         "2000",
         "-s",
-        "0.5",
+        "2",
         "-n",
         "1",
         "--no-spin",
@@ -125,7 +125,7 @@ fn open_load_keeps_its_rate() {
     for run in result["runs"].as_array().unwrap() {
         let rate = run["ops_per_second"].as_f64().unwrap();
         // What a stall beside other tests held up is made up for; a load without a rate takes tens of thousands.
-        assert!((1_000.0..8_000.0).contains(&rate), "{run}");
+        assert!((200.0..16_000.0).contains(&rate), "{run}");
         assert_eq!(run["errors"].as_u64(), Some(0));
     }
 }
@@ -159,7 +159,7 @@ fn memory_churn_and_expiry_are_measured() {
     assert!((1_000.0..2_000.0).contains(&keys) && (900.0..1_200.0).contains(&(live / keys)), "{run}");
     let result = file("expire.json");
     let output =
-        lab(&["expire", "--only", "redis", "-k", "5000", "--over", "1", "--lead", "1", "--json", &result.to_string_lossy()]);
+        lab(&["expire", "--only", "redis", "-k", "5000", "--over", "1", "--lead", "5", "--json", &result.to_string_lossy()]);
     assert!(output.status.success(), "{}", text(&output));
     assert_eq!(json(&result)["runs"][0]["left"].as_u64(), Some(0));
 }

@@ -238,6 +238,24 @@ pub(crate) fn drop_all(directory: &Path) -> Result<(), Fault> {
     Ok(())
 }
 
+/// Removes a log that counts no more with its directory, unless something else is in that.
+///
+/// # Errors
+/// When a process has it; or of the system.
+pub fn remove_log(directory: &Path) -> Result<(), Fault> {
+    let _lock = Directory::lock(directory)?;
+    drop_all(directory)?;
+    let is_rest = |name: &String| name.starts_with(SPARE) || name.ends_with(UNFINISHED) || name == LOCK;
+    for name in names(directory)?.into_iter().filter(is_rest) {
+        let path = directory.join(name);
+        files::remove(&path).map_err(|error| Fault::io("remove", &path, error))?;
+    }
+    match files::remove_directory(directory) {
+        Err(error) if error.kind() != ErrorKind::DirectoryNotEmpty => Err(Fault::io("remove", directory, error)),
+        _ => Ok(()),
+    }
+}
+
 /// The numbers of the segments that are in a directory, ascending.
 ///
 /// # Errors

@@ -19,10 +19,10 @@
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
+use crate::crc32c::sum;
 use crate::directory::{base_path, segment_path};
 use crate::encryption::{KeyMark, LogKeys};
 use crate::fault::Fault;
-use crate::sum::sum;
 
 /// The format that this writes.
 const FIRST_LINE: &str = "almandine log 1";

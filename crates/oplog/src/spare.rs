@@ -53,7 +53,10 @@ struct State {
     writes_zeroes: bool,
     /// The number of the next one.
     next: u64,
-    failure: Option<Fault>,
+    /// How often one was begun.
+    tries: u64,
+    /// None could be made, by the try of this number.
+    failure: Option<(u64, Fault)>,
     stops: bool,
 }
 
@@ -113,9 +116,11 @@ impl Spares {
         self.shared.changed.notify_all();
     }
 
-    /// Waits for one and says its bytes, unless it cannot be made.
+    /// Waits for one and says its bytes, unless it cannot be made. A failure of before says nothing of the disk now: there is a new
+    /// try.
     pub(crate) fn wait(&self) -> Result<(PathBuf, u64), Fault> {
         let mut state = self.shared.state();
+        let before = state.tries;
         loop {
             if let Some(spare) = state.ready.pop() {
                 state.waits = false;
@@ -123,11 +128,12 @@ impl Spares {
                 return Ok((spare, state.bytes));
             }
             state.waits = true;
-            self.shared.changed.notify_all();
-            if let Some(failure) = &state.failure {
+            if let Some((_, failure)) = state.failure.as_ref().filter(|(number, _)| *number > before) {
                 let error = std::io::Error::other(failure.to_string());
                 return Err(Fault::io("have a further segment ready in", &self.shared.directory, error));
             }
+            state.failure = None;
+            self.shared.changed.notify_all();
             state = self.shared.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
     }
@@ -203,6 +209,7 @@ impl Shared {
                 if state.stops {
                     return;
                 }
+                state.tries += 1;
                 (state.name(&self.directory), state.bytes, state.writes_zeroes)
             };
             let made = self.make(&spare, bytes, writes_zeroes);
@@ -214,7 +221,7 @@ impl Shared {
                     state.ready.push(spare);
                     state.failure = None;
                 }
-                Err(failure) => state.failure = Some(failure),
+                Err(failure) => state.failure = Some((state.tries, failure)),
             }
             let failed = state.failure.is_some();
             self.changed.notify_all();
@@ -222,7 +229,7 @@ impl Shared {
             self.tell.call();
             if failed {
                 let state = self.state();
-                drop(self.changed.wait_timeout_while(state, PAUSE, |state| !state.stops));
+                drop(self.changed.wait_timeout_while(state, PAUSE, |state| !state.stops && state.failure.is_some()));
             }
         }
     }
@@ -244,4 +251,25 @@ impl Shared {
 fn length(path: &Path) -> Result<u64, Fault> {
     let file = almandine_io::file::open(path, false).map_err(|error| Fault::io("open", path, error))?;
     file.len().map_err(|error| Fault::io("look at", path, error))
+}
+
+#[cfg(all(test, not(feature = "sim")))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_that_is_waited_for_is_tried_when_the_disk_is_sound_again() {
+        let directory = std::env::temp_dir().join(format!("almandine-spare-{}", std::process::id()));
+        files::make_directories(&directory).unwrap();
+        let spares = Spares::start(&directory, (1 << 20, false), Tell::new(|| ())).unwrap();
+        for _ in 0..3 {
+            std::fs::remove_dir_all(&directory).unwrap();
+            assert!(spares.wait().is_err() && spares.is_out());
+            files::make_directories(&directory).unwrap();
+            let (path, bytes) = spares.wait().unwrap();
+            assert_eq!((length(&path).unwrap(), bytes, spares.is_out()), (1 << 20, 1 << 20, false));
+        }
+        drop(spares);
+        std::fs::remove_dir_all(&directory).unwrap();
+    }
 }

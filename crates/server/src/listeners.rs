@@ -6,11 +6,16 @@
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use almandine_config::sections::network::Network as Settings;
-use almandine_io::files;
 use almandine_io::socket::{self, ListenOptions, Listener};
+use almandine_io::{files, thread};
 use almandine_net::{Endpoint, TransportFactory};
+
+/// How often a server that starts tries to listen on what is in use, and how long it waits before it tries again.
+const TRIES: u32 = 100;
+const PAUSE: Duration = Duration::from_millis(10);
 
 /// The listeners of one moment.
 #[derive(Default)]
@@ -81,6 +86,24 @@ pub(crate) enum On {
 }
 
 impl Listeners {
+    /// What a server that starts listens on. The kernel ends what a killed process had asked of io_uring some 10 ms behind the
+    /// process itself, and until then its listeners are there: one that starts at once in its place waits for that.
+    pub(crate) fn at_start(asked: Asked<'_>) -> Result<Self, Failure> {
+        let mut tries = 1;
+        loop {
+            match Self::default().following(asked) {
+                Err(failure) if failure.error.kind() == io::ErrorKind::AddrInUse && tries < TRIES => {
+                    if tries == 1 {
+                        tracing::info!("What the server is to listen on is in use; trying for {:?}.", PAUSE * TRIES);
+                    }
+                    tries += 1;
+                    thread::sleep(PAUSE);
+                }
+                outcome => return outcome,
+            }
+        }
+    }
+
     /// What is asked for: taken from these where it is the same, and opened where it is new. What is not asked for any more
     /// listens on.
     pub(crate) fn following(&self, asked: Asked<'_>) -> Result<Self, Failure> {
@@ -112,7 +135,7 @@ impl Listeners {
         let lenders: Vec<&Listener> = with_port.iter().map(|known| &*known.endpoint.listener).collect();
         for word in &settings.bind {
             if all.iter().any(|known| known.word == *word) {
-                return Err(io::Error::new(io::ErrorKind::AddrInUse, format!("{word} is there twice")));
+                return Err(io::Error::new(io::ErrorKind::InvalidInput, format!("{word} is there twice")));
             }
             if let Some(known) = with_port.iter().find(|known| known.word == *word && known.secure == secure) {
                 known.endpoint.listener.set_backlog(settings.tcp_backlog)?;
@@ -200,6 +223,24 @@ mod tests {
             assert_eq!(following(&first, &settings(port, wrong)).err().unwrap().on, On::Tcp, "{wrong:?}");
         }
         assert_eq!(following(&first, &settings(0, &["*"])).unwrap().endpoints().count(), 0);
+    }
+
+    #[test]
+    fn a_start_waits_for_what_a_killed_process_still_has() {
+        let before = Arc::new(socket::bind(&["127.0.0.1"], 0, 16).unwrap());
+        let almandine_io::socket::Address::Ip(address) = before[0].address().clone() else { panic!("a port") };
+        let transports: TransportFactory = Arc::new(|_| None);
+        let network = settings(address.port(), &["127.0.0.1"]);
+        let start =
+            || Listeners::at_start(Asked { network: &network, tls_port: 0, transports: &transports, directory: Path::new("") });
+        let refused = start().err().unwrap();
+        assert_eq!((refused.on, refused.error.kind()), (On::Tcp, io::ErrorKind::AddrInUse), "another server stays");
+        let ends = std::thread::spawn(move || {
+            std::thread::sleep(4 * PAUSE);
+            drop(before);
+        });
+        assert_eq!(start().unwrap().endpoints().count(), 1);
+        ends.join().unwrap();
     }
 
     #[test]

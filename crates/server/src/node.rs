@@ -116,9 +116,9 @@ impl Node {
         let found = find_log(settings, &directory)?;
         let kept = found.as_ref().map_or(Ok(None), |found| found.device())?;
         let contents = match (&found, kept) {
-            (None, _) => storage::Contents::Passing,
+            (None, _) => storage::Contents::Passing(operation_log::passed_over(settings, &directory)),
             (Some(found), None) => storage::Contents::Begun(found.id()),
-            (Some(found), Some(_)) => storage::Contents::Kept(found.id()),
+            (Some(found), Some(head)) => storage::Contents::Kept(storage::LastBase { log: found.id(), number: head.base }),
         };
         let keys = match &found {
             Some(found) => found.keys(),
@@ -142,7 +142,7 @@ impl Node {
         tls.commit(tls.prepare(settings, &directory, true).map_err(io::Error::other)?);
         let (network, transports) = (&settings.network, tls.transports());
         let asked = Asked { network, tls_port: settings.tls.port, transports: &transports, directory: &directory };
-        let listeners = Listeners::default().following(asked).map_err(|failure| failure.error)?;
+        let listeners = Listeners::at_start(asked).map_err(|failure| failure.error)?;
         if listeners.endpoints().next().is_none() {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "configured to not listen anywhere, exiting"));
         }

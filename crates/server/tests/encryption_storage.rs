@@ -309,3 +309,25 @@ fn without_a_log_what_leaves_memory_is_encrypted_too() {
         assert!(pages_of(&mut client, if keys { "one" } else { "plain" }) > 0);
     }
 }
+
+/// Its base names pages, which a start is to read.
+#[test]
+fn a_log_that_begins_needs_the_keys_of_pages() {
+    let folder = Folder::new("begins");
+    folder.write_keys(ONE);
+    let mut server = start(&folder.flags(false, true));
+    let mut client = server.client();
+    plant(&mut client, "one");
+    folder.write_keys(TWO);
+    let refused = client.line("CONFIG SET appendonly yes").to_string();
+    assert!(refused.contains("'one'") && info(&mut client, "aof_enabled") == "0", "{refused}");
+    folder.write_keys(&format!("{TWO}{ONE}"));
+    assert_eq!(client.line("CONFIG SET appendonly yes"), Value::ok());
+    plant(&mut client, "two");
+    rewrite(&mut client);
+    assert!(pages_of(&mut client, "one") > 0 && pages_of(&mut client, "two") > 5, "{}", info(&mut client, "storage_keys"));
+    server.kill();
+    assert_eq!(folder.planted(), Vec::<PathBuf>::new());
+    drop(server);
+    assert_planted(&mut folder.start(true).client(), &["one", "two"]);
+}

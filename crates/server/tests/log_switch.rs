@@ -2,6 +2,8 @@
 #![expect(clippy::unwrap_used, reason = "support of tests: whatever fails here fails the test")]
 
 use std::fs;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use almandine_testkit::{Client, Program, Server, Value};
@@ -133,33 +135,40 @@ fn a_transaction_does_not_turn_the_log_on_and_what_it_asks_to_be_written_is_sche
     await_base(&mut client);
 }
 
+/// Counts two keys in transactions until the server is gone, and says how far it came. `begun`: of the writers, those that have
+/// counted once.
+fn count_pairs(address: SocketAddr, number: usize, begun: &AtomicUsize) -> i64 {
+    let Ok(mut client) = Client::connect(address) else { return 0 };
+    let mut last = 0;
+    let (first, second) = (format!("INCR a:{number}"), format!("INCR b:{number}"));
+    while let (Ok(_), Ok(_), Ok(_), Ok(Value::Array(replies))) = (
+        client.call(&["MULTI"]),
+        client.call(&first.split(' ').collect::<Vec<_>>()),
+        client.call(&second.split(' ').collect::<Vec<_>>()),
+        client.call(&["EXEC"]),
+    ) {
+        let counts: Vec<Option<i64>> = replies.iter().map(Value::integer).collect();
+        assert_eq!(counts[0], counts[1]);
+        let count = counts[0].unwrap_or(last);
+        if last == 0 && count != 0 {
+            begun.fetch_add(1, Ordering::Relaxed);
+        }
+        last = count;
+    }
+    last
+}
+
 #[test]
 fn transactions_are_whole_in_a_log_that_begins_beside_them() {
+    const WRITERS: usize = 4;
     let mut server = start(&["--save", "", "--workers", "2"]);
     let address = server.address();
     let mut control = server.client();
     for round in 0..6 {
+        let begun = AtomicUsize::new(0);
         let acknowledged: Vec<i64> = std::thread::scope(|scope| {
-            let writers: Vec<_> = (0..4)
-                .map(|number| {
-                    scope.spawn(move || {
-                        let mut client = Client::connect(address).unwrap();
-                        let mut last = 0;
-                        let (first, second) = (format!("INCR a:{number}"), format!("INCR b:{number}"));
-                        while let (Ok(_), Ok(_), Ok(_), Ok(Value::Array(replies))) = (
-                            client.call(&["MULTI"]),
-                            client.call(&first.split(' ').collect::<Vec<_>>()),
-                            client.call(&second.split(' ').collect::<Vec<_>>()),
-                            client.call(&["EXEC"]),
-                        ) {
-                            let counts: Vec<Option<i64>> = replies.iter().map(Value::integer).collect();
-                            assert_eq!(counts[0], counts[1]);
-                            last = counts[0].unwrap_or(last);
-                        }
-                        last
-                    })
-                })
-                .collect();
+            let begun = &begun;
+            let writers: Vec<_> = (0..WRITERS).map(|number| scope.spawn(move || count_pairs(address, number, begun))).collect();
             for _ in 0..round {
                 set(&mut control, "appendonly yes");
                 set(&mut control, "appendonly no");
@@ -167,7 +176,13 @@ fn transactions_are_whole_in_a_log_that_begins_beside_them() {
             set(&mut control, "appendonly yes");
             await_base(&mut control);
             std::thread::sleep(Duration::from_millis(50));
+            // What a writer has counted is looked for, and without the kill none ends.
+            let waited = Instant::now();
+            while begun.load(Ordering::Relaxed) < WRITERS && waited.elapsed() < PATIENCE {
+                std::thread::sleep(Duration::from_millis(1));
+            }
             server.kill();
+            assert_eq!(begun.load(Ordering::Relaxed), WRITERS, "a writer has counted nothing");
             writers.into_iter().map(|writer| writer.join().unwrap()).collect()
         });
         server.start_again_with(&["--appendonly", "yes"]);

@@ -1,9 +1,10 @@
 //! Rings that lie with the files of their log, as in a container.
 #![expect(clippy::unwrap_used, reason = "support of tests: whatever fails here fails the test")]
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
@@ -78,6 +79,87 @@ fn rings_are_there_as_long_as_their_log() {
     let path = server.directory().display().to_string();
     let again = start(&["--dir", &path]);
     assert_eq!(sum(&again), 3000, "{}", again.log());
+}
+
+/// The logs whose rings lie below a directory.
+fn owners(directory: &Path) -> BTreeSet<String> {
+    let paths = fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path());
+    let of = |path: PathBuf| match path.extension().is_some_and(|extension| extension == "ring") {
+        true => BTreeSet::from([path.file_name().unwrap().to_str().unwrap().split('-').next().unwrap().to_owned()]),
+        false if path.is_dir() => owners(&path),
+        false => BTreeSet::new(),
+    };
+    paths.flat_map(of).collect()
+}
+
+fn set(server: &Server, parameter: &str) -> Value {
+    server.client().line(&format!("CONFIG SET {parameter}"))
+}
+
+fn lacks_base(server: &Server) -> bool {
+    server.client().line("INFO persistence").to_string().contains("aof_rewrite_in_progress:1")
+}
+
+/// Turns the log on, and kills the server before it has a base.
+fn kill_before_the_base(server: &mut Server) {
+    assert_eq!(set(server, "rdb-key-save-delay 100000"), Value::ok());
+    assert_eq!(set(server, "appendonly yes"), Value::ok());
+    increment(server, 100);
+    assert!(lacks_base(server));
+    server.kill();
+}
+
+/// A log that begins takes the rings of the one before when it counts, and leaves none when it never does.
+#[test]
+fn rings_of_the_log_before_are_there_until_another_one_counts() {
+    for place in ["log", "{dir}"] {
+        let mut server = Server::start(&Program::Almandine, &["--ring-dir", place, "--save", "", "--appendfsync", "no"]);
+        increment(&server, 1000);
+        kill_before_the_base(&mut server);
+        server.start_again_with(&["--appendonly", "yes"]);
+        assert_eq!((server.client().line("DBSIZE"), owners(server.directory()).len()), (Value::Integer(0), 1), "{place}");
+        increment(&server, 2000);
+        let former = owners(server.directory());
+        for _ in 0..2 {
+            server.kill();
+            server.start_again_with(&["--appendonly", "no"]);
+            increment(&server, 300);
+            kill_before_the_base(&mut server);
+            server.start_again_with(&["--appendonly", "yes"]);
+            assert_eq!(sum(&server), 2000, "{place}: {}", server.log());
+        }
+        server.kill();
+        server.start_again_with(&["--appendonly", "no"]);
+        increment(&server, 300);
+        assert_eq!(set(&server, "appendonly yes"), Value::ok());
+        while lacks_base(&server) {}
+        increment(&server, 100);
+        let left = owners(server.directory());
+        assert!(left.is_disjoint(&former) && (place != "log" || left.len() == 1), "{place}: {left:?}, and {former:?} before");
+        server.kill();
+        server.start_again_with(&["--appendonly", "yes"]);
+        assert_eq!(sum(&server), 400, "{place}: {}", server.log());
+    }
+}
+
+/// A start looks for them with the log; a directory that was moved has those of this process.
+#[test]
+fn rings_that_lie_elsewhere_are_not_those_of_a_log_that_begins() {
+    let server = start(&["--enable-protected-configs", "yes"]);
+    let (log, moved) = (server.directory().join("appendonlydir"), server.directory().join("moved"));
+    assert_eq!(set(&server, "appendonly no"), Value::ok());
+    fs::rename(&log, &moved).unwrap();
+    let refused = set(&server, "appendonly yes").to_string();
+    assert!(refused.contains("not there any more") && !log.exists(), "{refused}");
+    fs::rename(&moved, &log).unwrap();
+    fs::create_dir(&moved).unwrap();
+    assert_eq!(set(&server, &format!("dir {}", moved.display())), Value::ok());
+    let refused = set(&server, "appendonly yes").to_string();
+    assert!(refused.contains("lie with another log"), "{refused}");
+    assert_eq!(set(&server, &format!("dir {}", server.directory().display())), Value::ok());
+    assert_eq!(set(&server, "appendonly yes"), Value::ok());
+    increment(&server, 100);
+    assert_eq!(sum(&server), 100);
 }
 
 /// A ring that is not whole refuses the start, for what was acknowledged may be in it.

@@ -101,7 +101,7 @@ fn what_redis_saved_is_served_and_what_is_saved_redis_serves() {
 
 #[test]
 fn snapshots_are_written_when_asked_for() {
-    let flags = ["--enable-debug-command", "yes", "--rdb-key-save-delay", "2000"];
+    let flags = ["--enable-debug-command", "yes", "--rdb-key-save-delay", "100000"];
     let server = Server::start(&Program::Almandine, &flags);
     let (mut client, dump) = (server.client(), server.directory().join("dump.rdb"));
     assert_eq!(client.line("DEBUG POPULATE 1000"), ok());
@@ -117,7 +117,7 @@ fn snapshots_are_written_when_asked_for() {
     for key in 0..1000 {
         assert_eq!(client.line(&format!("SET key:{key} other")), ok());
     }
-    while number(&mut client, "current_cow_size") == 0 {
+    while number(&mut client, "current_cow_size") <= 1000 {
         assert_eq!(info(&mut client, "rdb_bgsave_in_progress").as_deref(), Some("1"));
         std::thread::sleep(Duration::from_millis(5));
     }
@@ -137,7 +137,8 @@ fn snapshots_are_written_when_asked_for() {
     assert_eq!((info(&mut client, "rdb_saves").as_deref(), dump.exists()), (Some("1"), true));
     assert_eq!(client.line("BGSAVE SCHEDULE"), Value::Simple(b"Background saving started".to_vec()));
     await_info(&mut client, "rdb_saves", "2");
-    assert_eq!(info(&mut client, "rdb_last_bgsave_time_sec").as_deref(), Some("0"));
+    let took_s = number(&mut client, "rdb_last_bgsave_time_sec");
+    assert!(took_s < 60, "{took_s} s");
     assert_eq!(client.line("LASTSAVE").to_string(), format!(":{}", info(&mut client, "rdb_last_save_time").unwrap()));
     let names: Vec<_> = fs::read_dir(server.directory()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     assert!(!names.iter().any(|name| name.to_string_lossy().starts_with("temp-")), "{names:?}");

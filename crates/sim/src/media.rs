@@ -252,7 +252,7 @@ impl Proof {
     fn serves_again(&mut self, control: &mut Client<Connection>, rewrites: bool) -> bool {
         let until_ns = self.server.now_ns() + HEALS.as_nanos() as u64;
         while control.call(&["SET", "probe", "1"]).ok() != Some(Value::ok()) {
-            // Connections that wait for a log that breaks are closed.
+            // Connections that wait for a log that is given up are closed.
             if let Ok(client) = Client::of(&self.server) {
                 *control = client;
             }

@@ -16,6 +16,8 @@ const FAILURES: [Failure; 2] = [Failure::Medium, Failure::Full];
 
 /// How many operations lie between two that a plain run has fail.
 const STEP: u64 = 23;
+/// In how many runs a missing step is looked for.
+const SEEDS: u64 = 20;
 
 /// Has operations fail, each in a run of its own: what came of them.
 ///
@@ -86,9 +88,12 @@ fn a_missing_step_is_noticed() {
         ("no", Part::Service, Mutant::NameFirst),
     ];
     for (mode, part, mutant) in missing {
-        let case = Case { seed: 1, mode, part, fails: None, left_out: vec![mutant] };
-        let noticed = each_fails(&case, (Failure::Medium, false), 1);
-        let report = noticed.err().unwrap_or_else(|| panic!("{mutant:?} is not noticed"));
-        println!("{mutant:?}: {}", report.lines().last().unwrap_or_default());
+        // Whether an operation that fails meets units that are in rings alone depends on the moment.
+        let noticed = (1..=SEEDS).find_map(|seed| {
+            let case = Case { seed, mode, part, fails: None, left_out: vec![mutant] };
+            each_fails(&case, (Failure::Medium, false), 1).err().map(|report| (seed, report))
+        });
+        let (seed, report) = noticed.unwrap_or_else(|| panic!("{mutant:?} is not noticed"));
+        println!("{mutant:?}, seed {seed}: {}", report.lines().last().unwrap_or_default());
     }
 }

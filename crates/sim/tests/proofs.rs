@@ -144,6 +144,10 @@ fn found(proof: Proof, mutant: Mutant, medium: Medium, seeds: u64) -> Option<Sce
             // Bytes that are shown, and no error.
             scenario.pages = ["pages-flipped"].into();
         }
+        if mutant == Mutant::SkipMapped {
+            // A disk that fails keeps bases from being written, during which databases are emptied.
+            scenario.set_medium(Medium::Memory);
+        }
         if mutant == Mutant::DrainBeforeClose {
             // Short lives among which more end while a unit is between its number and its place.
             (scenario.workers, scenario.millis) = (4, 30);
@@ -210,6 +214,7 @@ fn a_missing_step_is_noticed() {
         (Proof::Durability, Mutant::SyncDevice, Medium::Device),
         (Proof::Durability, Mutant::HeedWrite, Medium::Device),
         (Proof::Durability, Mutant::HeedSync, Medium::Device),
+        (Proof::Durability, Mutant::LabelEnded, Medium::Device),
         (Proof::Durability, Mutant::CompareSums, Medium::Device),
         (Proof::Snapshots, Mutant::SaveAbsence, Medium::Memory),
         (Proof::Snapshots, Mutant::SaveRemoved, Medium::Memory),

@@ -54,9 +54,20 @@ impl StoreDevice<'_> {
         self.store.inner.options.seed
     }
 
-    /// From now on space is kept for bases (INV-RETAIN-1).
+    /// A start may begin with a base that is there or is written first: space is kept for it (INV-RETAIN-1).
     pub fn keep_for_bases(self) {
         self.tier.space.retained.turn_on(Log::page_of(self.store.inner.log.head()));
+    }
+
+    /// A base is about to be named, of a log that may have had none.
+    pub fn begin_naming(self) {
+        self.tier.space.retained.begin_naming();
+    }
+
+    /// No start begins with a base any more: the log has ended, and that is durable on the device. Nothing is kept for bases, but
+    /// for one that is still being written.
+    pub fn keep_no_more(self) {
+        self.tier.space.retained.turn_off().into_iter().for_each(|space| self.tier.free(space));
     }
 
     /// Begins a base, before the cut of the log that it begins with: what lies below has no effect of a unit that ends behind that.
@@ -106,18 +117,17 @@ impl StoreDevice<'_> {
         self.tier.storage.pages.sync()
     }
 
-    /// Ends a base. If it is complete and named, what only an earlier one named goes back.
+    /// Ends a base. If it is complete and named, what only an earlier one named goes back; if there is none and it is not, what was
+    /// kept for it.
     pub fn end_base(self, base: DeviceBase, is_complete: bool) {
         self.store.inner.namespaces.hold(false);
         debug_assert!(base.below <= self.store.inner.log.head(), "INV-TIER-1: the head only grows");
-        if is_complete {
-            self.tier
-                .space
-                .retained
-                .complete_base(base.number, base.next_page())
-                .into_iter()
-                .for_each(|space| self.tier.free(space));
-        }
+        let retained = &self.tier.space.retained;
+        let free = match is_complete {
+            true => retained.complete_base(base.number, base.next_page()),
+            false => retained.give_base_up(),
+        };
+        free.into_iter().for_each(|space| self.tier.free(space));
     }
 
     /// Has all that a base names stay on the device (INV-LEASE-1), before the next base is complete.

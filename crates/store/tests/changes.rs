@@ -255,9 +255,11 @@ fn who_finds_a_key_hears_of_its_removal() {
             });
         }
         let mut session = store.session().unwrap();
-        let deadline = Instant::now() + Duration::from_secs(2);
+        let began = Instant::now();
         let mut number = 0;
-        while Instant::now() < deadline {
+        // For longer where a busy machine has not removed enough meanwhile.
+        let is_enough = |elapsed: Duration| elapsed >= Duration::from_secs(2) && told.load(Ordering::Relaxed) > 1_000;
+        while !is_enough(began.elapsed()) && began.elapsed() < Duration::from_secs(60) {
             number = (number + 17) % KEYS;
             let copy = &copies[number as usize];
             let had = copy.swap(true, Ordering::SeqCst);

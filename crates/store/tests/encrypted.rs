@@ -243,10 +243,13 @@ fn a_page_that_is_written_again_has_another_stream() {
         storage.pages.read(2 * MIB, &mut page).map(|()| page.to_vec())
     };
     faulty.set_plan(FaultPlan { torn_writes: 1_000_000, ..FaultPlan::default() });
-    assert!(!store.empty_memory(Duration::from_millis(500)));
-    faulty.set_plan(FaultPlan::default());
+    // It gives up a while after the first refusal, whenever that comes. The device is asked again and again, so that what is torn
+    // is looked at before it takes a page.
+    assert!(!store.empty_memory(Duration::from_secs(20)));
     let torn = page_of(&storage);
-    assert!(store.empty_memory(Duration::from_secs(20)));
+    faulty.set_plan(FaultPlan::default());
+    // On a busy machine it may give up before the device is asked again.
+    assert!((0..40).any(|_| store.empty_memory(Duration::from_secs(1))));
     let whole = page_of(&storage).expect("the page");
     if let Ok(torn) = torn {
         let same = torn.chunks_exact(4096).zip(whole.chunks_exact(4096)).filter(|(left, right)| left == right).count();

@@ -287,7 +287,7 @@ fn emptying_a_namespace_gives_the_device_back() {
         clients[(number % 2) as usize].set(format!("key:{number}").as_bytes(), &[7; 100], Put::default());
     }
     // 38 MB, of which memory keeps 12 at rest.
-    for _ in 0..1000 {
+    for _ in 0..6000 {
         if store.figures().tier().expect("a device").device_bytes > 20 * MIB {
             break;
         }
@@ -295,7 +295,7 @@ fn emptying_a_namespace_gives_the_device_back() {
     }
     assert!(store.figures().tier().expect("a device").device_bytes > 20 * MIB);
     store.drop_namespace(namespaces[0]);
-    for _ in 0..1000 {
+    for _ in 0..6000 {
         if store.figures().work().namespaces_swept == 1 {
             break;
         }
@@ -306,7 +306,7 @@ fn emptying_a_namespace_gives_the_device_back() {
         assert_eq!(clients[1].get(format!("key:{number}").as_bytes()), Some(vec![7; 100]));
     }
     // Half of the device is dead now, so it is compacted.
-    for _ in 0..1000 {
+    for _ in 0..6000 {
         let statistics = store.figures().tier().expect("a device");
         if statistics.device_bytes * 10 < statistics.device_live_bytes * 16 {
             return;

@@ -21,6 +21,7 @@ pub mod hostile;
 pub mod moving_head;
 pub mod mutants;
 pub mod oracle;
+mod ports;
 pub mod promises;
 pub mod random;
 pub mod redis;

@@ -3,6 +3,7 @@
 //! Unlike [`crate::Server`] it has no flags but those that place it, so that its defaults are redis-server's.
 
 use std::ffi::OsStr;
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -113,18 +114,19 @@ fn text(path: &Path) -> &str {
     path.to_str().expect("a path of text")
 }
 
-/// Starts the process and waits for its socket.
+/// Starts the process and waits until it listens on its socket.
 fn spawn(arguments: &[String], socket: &Path) -> Child {
     let mut child = redis_server().args(arguments).stdout(Stdio::null()).spawn().expect("redis-server can be started");
     for _ in 0..600 {
-        if socket.exists() {
+        // Its name is there before it listens.
+        if UnixStream::connect(socket).is_ok() {
             return child;
         }
         thread::sleep(Duration::from_millis(50));
     }
     let _ = child.kill();
     let _ = child.wait();
-    panic!("redis-server {arguments:?} opened no socket");
+    panic!("redis-server {arguments:?} listens on no socket");
 }
 
 #[cfg(test)]

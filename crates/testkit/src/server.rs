@@ -4,7 +4,7 @@
 //! itself proves nothing.
 
 use std::fs::{self, File};
-use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 use rustix::process::Pid;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
+pub use crate::ports::free_port;
 use crate::{Client, Value, redis_server, storage};
 
 /// Which server.
@@ -79,11 +80,6 @@ fn built(variable: &str, name: &str, features: &str) -> PathBuf {
         panic!("no {name} at {candidates:?}: run `cargo build -p almandine-server{features}` first, or set {variable}")
     })
 }
-
-/// Ports for servers: of all processes, and of one before the next one's begin.
-const FIRST_PORT: u32 = 10_000;
-const PORTS: u32 = 10_000;
-const PORTS_PER_PROCESS: u32 = 61;
 
 /// A running server.
 #[derive(Debug)]
@@ -171,24 +167,11 @@ impl Server {
         let (flags, variables) = (self.flags.clone(), self.environment.clone());
         let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
         let environment: Vec<_> = variables.iter().map(|(name, value)| (name.as_str(), value.clone())).collect();
-        let deadline = Instant::now() + START_TIMEOUT;
-        let ready = loop {
-            let before = self.log().len();
-            let ready = match spawn(&self.program, &flags, &environment, (&self.directory, self.address.port())) {
-                Ok(child) => {
-                    self.child = child;
-                    self.await_ready()
-                }
-                Err(reason) => Err(reason),
-            };
-            // What a killed process had asked of io_uring holds its listener a moment longer than the process lives: EADDRINUSE,
-            // whose text is another one with each library of C.
-            let is_early = || self.log().get(before..).is_some_and(|log| log.contains("(os error 98)"));
-            if ready.is_ok() || !is_early() || Instant::now() > deadline {
-                break ready;
-            }
-            thread::sleep(Duration::from_millis(20));
-        };
+        let spawned = spawn(&self.program, &flags, &environment, (&self.directory, self.address.port()));
+        let ready = spawned.and_then(|child| {
+            self.child = child;
+            self.await_ready()
+        });
         ready.unwrap_or_else(|reason| panic!("the server did not start again: {reason}; its log:\n{}", self.log()));
     }
 
@@ -382,19 +365,4 @@ fn spawn(
         .stdout(log.try_clone().map_err(|e| e.to_string())?)
         .stderr(log);
     command.spawn().map_err(|e| format!("{e} (is it installed and built? see docs/HACKING.md)"))
-}
-
-/// A port on which no socket listens. The kernel gives none of these to clients that connect, so that it stays free until a
-/// server listens, also while other tests connect; each call in a process gives another one.
-///
-/// # Panics
-/// When all are taken.
-pub fn free_port() -> u16 {
-    static CALLS: AtomicU32 = AtomicU32::new(0);
-    let first = std::process::id().wrapping_mul(PORTS_PER_PROCESS);
-    (0..PORTS)
-        .map(|_| first.wrapping_add(CALLS.fetch_add(1, Ordering::Relaxed)) % PORTS)
-        .filter_map(|number| u16::try_from(FIRST_PORT + number).ok())
-        .find(|port| TcpListener::bind((Ipv4Addr::LOCALHOST, *port)).is_ok())
-        .expect("a free port")
 }

@@ -103,6 +103,50 @@ fn a_backup_shares_blocks_where_the_file_system_does() {
     assert!(taken[0] > data / 2 && taken[1] < data / 4, "{taken:?} of {data}");
 }
 
+/// The log of a backup takes the room that there is, and then the backup fails: writes are taken all the while.
+#[test]
+fn a_backup_without_a_log_that_finds_no_room_fails_and_writes_go_on() {
+    if let Some(reason) = reason_against() {
+        println!("a file system cannot be filled here: {reason}");
+        return;
+    }
+    let machine = Machine::new(FileSystem::Ext4, &almandine_path());
+    let place = machine.flags();
+    let place: Vec<&str> = place.iter().map(String::as_str).collect();
+    let server = Server::start(&machine.program(), &[&place[..], &["--save", ""]].concat());
+    let mut client = server.client();
+    let filler = machine.disk().join("filler");
+    let bytes = synced_free_bytes(&machine.disk()) - (300 << 20);
+    let status = Command::new("fallocate").arg("-l").arg(bytes.to_string()).arg(&filler).status().expect("fallocate");
+    assert!(status.success());
+    let before = free_bytes(&machine.disk());
+    await_state(&server, &mut client, "incrementing");
+    let (began, value) = (Instant::now(), "x".repeat(200 << 10));
+    let mut keys = 0;
+    while !client.line("BACKUP STATUS").to_string().contains("the disk has no room for what is written meanwhile") {
+        assert!(began.elapsed() < PATIENCE, "{}", server.log());
+        assert_eq!(
+            client.call(&["SET", &format!("key:{}", keys % 500), &value]).expect("a reply"),
+            Value::ok(),
+            "{}",
+            server.log()
+        );
+        keys += 1;
+    }
+    assert!(keys > 500, "{keys} values of 300 MiB");
+    let began = Instant::now();
+    while machine.disk().join("backupdir.log").exists() {
+        assert!(began.elapsed() < PATIENCE, "{}", server.log());
+        thread::sleep(Duration::from_millis(10));
+    }
+    assert_eq!(client.line("BACKUP CLEANUP"), Value::ok());
+    assert!(synced_free_bytes(&machine.disk()) + (1 << 20) > before, "it gives all room back");
+    assert_eq!(client.call(&["SET", "other", &value]).expect("a reply"), Value::ok());
+    fs::remove_file(filler).expect("it is there");
+    await_state(&server, &mut client, "incrementing");
+    assert_eq!(client.line("BACKUP SEAL"), Value::ok());
+}
+
 /// A backup of what lies elsewhere takes room on the disk of the log: it leaves the log what that needs, and fails.
 #[test]
 fn a_backup_that_finds_no_room_fails_and_nothing_else_does() {

@@ -2,6 +2,7 @@
 //! a list that has elements, and time is kept. `ALMANDINE_GOLDEN_SERVER=redis` shows that the test is fair.
 //! `ALMANDINE_TEST_FULL=1` runs many times as long.
 
+use std::ops::Range;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -9,7 +10,7 @@ use std::time::{Duration, Instant};
 use almandine_testkit::blocking::crowd::{Outcome, Waiter, await_blocked, check_order, gather};
 use almandine_testkit::blocking::{Entry, Settings, check, record};
 use almandine_testkit::history::faults::with_faults;
-use almandine_testkit::{Client, Program, Random, Server, Value, full, mutants, seed};
+use almandine_testkit::{Client, Program, Random, Server, Value, full, mutants, seed, timely};
 
 /// One at a time: each takes the whole machine.
 static ALONE: Mutex<()> = Mutex::new(());
@@ -46,6 +47,10 @@ struct Seen {
 }
 
 impl Seen {
+    fn is_enough(&self) -> bool {
+        self.served > 50 && self.unblocked > 10 && self.lost > 10
+    }
+
     fn add(&mut self, entries: &[Entry]) {
         self.checked += entries.len();
         for entry in entries.iter().filter(|entry| entry.is_wait()) {
@@ -57,10 +62,9 @@ impl Seen {
     }
 }
 
-fn rounds(name: &str, server: &Server, count: u64, settings: Settings) -> Result<Seen, String> {
+fn rounds(name: &str, server: &Server, rounds: Range<u64>, settings: Settings, seen: &mut Seen) -> Result<(), String> {
     let (started, mut checking) = (Instant::now(), Duration::ZERO);
-    let mut seen = Seen::default();
-    for round in 0..count {
+    for round in rounds {
         let settings = Settings { seed: seed() * 1_000 + round, aligned: round % 2 == 1, ..settings };
         let histories = record(server.address(), settings).map_err(|e| format!("seed {}: {e}", settings.seed))?;
         let recorded = Instant::now();
@@ -71,12 +75,20 @@ fn rounds(name: &str, server: &Server, count: u64, settings: Settings) -> Result
         checking += recorded.elapsed();
     }
     println!("blocking, {name}: {seen:?} in {:.1?}, checked in {checking:.1?}", started.elapsed());
-    Ok(seen)
+    Ok(())
 }
 
+/// Runs `count` rounds, and as many again until enough has happened: a machine that is busy with something else does less in one.
 fn holds(name: &str, server: &Server, count: u64, settings: Settings) {
-    let seen = rounds(name, server, count, settings).unwrap_or_else(|e| panic!("{name}: {e}\nserver log:\n{}", server.log()));
-    assert!(seen.served > 50 && seen.unblocked > 10 && seen.lost > 10, "{name}: too little happened: {seen:?}");
+    let mut seen = Seen::default();
+    for first in (0..10 * count).step_by(count as usize) {
+        rounds(name, server, first..first + count, settings, &mut seen)
+            .unwrap_or_else(|e| panic!("{name}: {e}\nserver log:\n{}", server.log()));
+        if seen.is_enough() {
+            return;
+        }
+    }
+    panic!("{name}: too little happened: {seen:?}");
 }
 
 fn settings(server: &Server) -> Settings {
@@ -157,6 +169,27 @@ fn push(client: &mut Client, key: usize, (mut from, to): (u64, u64), random: &mu
     }
 }
 
+/// Reads what becomes of waiters until only a given number is left, and what else comes until no answer is missing where
+/// `pushed` elements of each key are, so that the order is kept. Returns how many are left.
+fn settle(server: &Server, waiters: &mut [Waiter], until_left: usize, pushed: &[u64; KEYS]) -> usize {
+    let range = |key: usize| -> Vec<u64> {
+        let reply = server.client().line(&format!("LRANGE crowd:{key} 0 -1"));
+        let number = |value: &Value| String::from_utf8_lossy(value.bytes().expect("an element")).parse().expect("a number");
+        reply.elements().expect("elements").iter().map(number).collect()
+    };
+    gather(waiters, until_left, PATIENCE).expect("what became of them");
+    let began = Instant::now();
+    loop {
+        let left = gather(waiters, 0, Duration::from_millis(500)).expect("what became of them");
+        let mut keys = pushed.iter().enumerate();
+        match keys.try_for_each(|(key, pushed)| check_order(waiters, key, *pushed, &range(key))) {
+            Ok(()) => return left,
+            // Answers may be on their way.
+            Err(e) => assert!(began.elapsed() < PATIENCE, "{e}\nserver log:\n{}", server.log()),
+        }
+    }
+}
+
 #[test]
 fn a_crowd_is_served_in_the_order_in_which_it_came() {
     let _alone = alone();
@@ -182,27 +215,15 @@ fn a_crowd_is_served_in_the_order_in_which_it_came() {
         }
         disturb(&mut control, meanwhile, &mut random);
     });
-    let range = |key: usize| -> Vec<u64> {
-        let reply = server.client().line(&format!("LRANGE crowd:{key} 0 -1"));
-        let number = |value: &Value| String::from_utf8_lossy(value.bytes().expect("an element")).parse().expect("a number");
-        reply.elements().expect("elements").iter().map(number).collect()
-    };
     // The waiter that is left waits in vain, since others took two elements; give them some, one at a time.
-    let mut open = gather(&mut waiters, 0, Duration::from_millis(500)).expect("what became of them");
-    let check = |waiters: &[Waiter], pushed: &[u64; KEYS]| {
-        for (key, pushed) in pushed.iter().enumerate() {
-            check_order(waiters, key, *pushed, &range(key)).unwrap_or_else(|e| panic!("{e}\nserver log:\n{}", server.log()));
-        }
-    };
-    check(&waiters, &pushed);
+    let mut open = settle(&server, &mut waiters, of_wave * waves, &pushed);
     while open > 0 {
         let waits = |key: usize| waiters.iter().filter(|waiter| waiter.key == key && waiter.outcome.is_none()).count() as u64;
         for (key, count) in (0..KEYS).map(|key| (key, waits(key))).collect::<Vec<_>>() {
             push(&mut control, key, (pushed[key], pushed[key] + count), &mut random);
             pushed[key] += count;
         }
-        let now = gather(&mut waiters, 0, Duration::from_millis(500)).expect("what became of them");
-        check(&waiters, &pushed);
+        let now = settle(&server, &mut waiters, open - 1, &pushed);
         assert!(now < open, "{now} connections still wait, with as many elements for them");
         open = now;
     }
@@ -256,10 +277,8 @@ fn chains_of_moves_keep_the_order() {
     assert_eq!(control.line(&format!("LRANGE chain:{STAGES} 0 -1")), Value::Array(expected));
 }
 
-#[test]
-fn times_to_wait_are_kept() {
-    let _alone = alone();
-    let server = start();
+/// By how many milliseconds a thousand waiters were told late that their time was over, ascending.
+fn late_ms(server: &Server) -> Vec<f64> {
     let mut random = Random::new(seed());
     let mut waiters: Vec<Waiter> = (0..1000).map(|key| Waiter::connect(server.address(), key, 0).expect("a connection")).collect();
     let mut times = Vec::new();
@@ -275,10 +294,22 @@ fn times_to_wait_are_kept() {
     };
     let mut late_ms: Vec<f64> = waiters.iter().zip(&times).map(late).collect();
     late_ms.sort_by(f64::total_cmp);
-    let at = |percent: usize| late_ms[(late_ms.len() - 1) * percent / 100];
-    println!("blocking, timeouts: {:.1} ms late in the median, {:.1} for 99 %, {:.1} at most", at(50), at(99), at(100));
+    late_ms
+}
+
+#[test]
+fn times_to_wait_are_kept() {
+    let _alone = alone();
+    let server = start();
     // Redis keeps them to 10 ms when the machine is idle. Here it may be busy, but not by seconds, and never is one early.
-    assert!(at(0) > -2.0 && at(50) < 200.0 && at(100) < 3000.0, "timeouts are {:.1} to {:.1} ms late", at(0), at(100));
+    timely(|| {
+        let late_ms = late_ms(&server);
+        let at = |percent: usize| late_ms[(late_ms.len() - 1) * percent / 100];
+        let report = format!("timeouts are {:.1} ms late in the median, {:.1} for 99 %, {:.1} at most", at(50), at(99), at(100));
+        println!("blocking: {report}");
+        assert!(at(0) > -2.0, "a timeout is {:.1} ms early", -at(0));
+        if at(50) < 200.0 && at(100) < 3000.0 { Ok(()) } else { Err(report) }
+    });
 }
 
 #[test]
@@ -323,8 +354,15 @@ fn histories_are_explained_on_cold_keys() {
     let _alone = alone();
     let server = almandine(&["--enable-debug-command", "yes", "--maxmemory", "16mb", "--storage-dir", "{dir}/s"]);
     let count = if full() { 30 } else { 3 };
-    let ((), emptied) = with_faults(server.address(), || holds("cold", &server, count, settings(&server)));
-    assert!(emptied > 5, "memory was emptied {emptied} times");
+    let mut emptied = 0;
+    for _ in 0..10 {
+        let ((), times) = with_faults(server.address(), || holds("cold", &server, count, settings(&server)));
+        emptied += times;
+        if emptied > 5 {
+            return;
+        }
+    }
+    panic!("memory was emptied {emptied} times");
 }
 
 /// A client that waits for several streams hears of each, though another of them changes all the time and has nothing for it.
@@ -348,16 +386,18 @@ fn nothing_hides_a_stream_from_its_reader() {
         for round in 1..if full() { 20_000 } else { 1_000 } {
             let key = format!("seldom:{}", round % 7);
             let begun = Instant::now();
-            reader.send(&[["XREAD", "BLOCK", "5000", "STREAMS", "busy", &key, "99999999999999", "$"]]).expect("a command is sent");
+            reader.send(&[["XREAD", "BLOCK", "20000", "STREAMS", "busy", &key, "99999999999999", "$"]]).expect("a command is sent");
             if round % 2 == 0 {
                 std::thread::sleep(Duration::from_micros(200));
             } else {
                 await_blocked(&mut writer, 1).expect("the reader waits");
             }
-            // What was there before the reader came is nothing new to him.
+            // What was there before the reader came is nothing new to it. A reader that waits hears of it, or of the end of its
+            // time.
+            let within = if round % 2 == 0 { Duration::from_millis(500) } else { Duration::from_secs(40) };
+            reader.set_read_timeout(within).expect("a timeout");
             let reply = loop {
                 writer.line(&format!("XADD {key} * f {round}"));
-                reader.stream().set_read_timeout(Some(Duration::from_millis(500))).expect("a timeout");
                 match reader.receive() {
                     Ok(reply) => break reply,
                     Err(_) if round % 2 == 0 && begun.elapsed() < PATIENCE => {}

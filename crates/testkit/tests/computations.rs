@@ -155,9 +155,10 @@ fn keys_that_stay_are_listed_once_and_others_are_served_meanwhile() {
         let server = Server::start(&Program::Almandine, &[&flags[2..], &["--workers", "1"]].concat());
         let mut client = server.client();
         fill(&mut client, 0..count, "stays");
-        let (mut lists, mut served) = (server.client(), 0);
-        let rounds = 6;
-        for round in 0..rounds {
+        let (mut lists, mut round, mut served, mut beside) = (server.client(), 0, 0_usize, 0);
+        // A busy machine serves few in a round.
+        while round < 6 || beside <= 12 && round < 60 {
+            let before = served;
             lists.send(&[["KEYS", "*:stays"], ["PING", ""]]).expect("sent");
             // The index grows meanwhile, and what is listed moves.
             while !is_answered(&lists) {
@@ -171,9 +172,11 @@ fn keys_that_stay_are_listed_once_and_others_are_served_meanwhile() {
             let mut numbers: Vec<usize> = texts(&Value::Array(listed)).iter().map(|key| number_of(key)).collect();
             numbers.sort_unstable();
             assert!(numbers.iter().copied().eq(0..count), "round {round}: {} of {count} keys", numbers.len());
+            // Two of a round may come before it or behind it.
+            beside += (served - before).saturating_sub(2);
+            round += 1;
         }
-        // Two of a round may come before it or behind it.
-        assert!(served > 4 * rounds, "{served} times others were served beside it");
+        assert!(beside > 12, "{beside} times others were served beside it, in {round} rounds");
     }
 }
 

@@ -84,7 +84,7 @@ const OTHERWISE_IN_TRANSACTION: &[(&str, &str)] = &[
     ),
     ("server/acl.golden: databases are refused", "a transaction of its own is in it"),
     ("server/acl.golden: the log", "the log says that it was in a transaction"),
-    ("server/backup.golden: there is none without a log", "a backup may not be begun or ended in a transaction"),
+    ("server/backup.golden: none is in progress", "a backup may not be begun or ended in a transaction"),
     ("server/commandlog.golden: the slow log by its newer name", "MULTI is logged, too"),
     ("server/debug.golden: STORAGE EVICT makes all keys cold", "the pages that other workers fill stay, while they are kept out"),
     ("server/persistence.golden: there is no log to be committed, or no such database", "COMMITAOF may not be in a transaction"),

@@ -164,7 +164,19 @@ func publishSubscribe(r *redis.Client) {
 }
 
 func blocking(r *redis.Client) {
-	later := func(work func()) { time.AfterFunc(100*time.Millisecond, work) }
+	later := func(work func()) {
+		go func() {
+			// On a busy machine the one that waits may come late, and then $ is behind what is added.
+			for range 500 {
+				if !strings.Contains(r.Info(ctx, "clients").Val(), "blocked_clients:0\r\n") {
+					break
+				}
+				time.Sleep(10 * time.Millisecond)
+			}
+			time.Sleep(100 * time.Millisecond)
+			work()
+		}()
+	}
 	later(func() { r.RPush(ctx, "q", "a") })
 	equal(checks.Value(r.BLPop(ctx, 5*time.Second, "none", "q").Result()), []string{"q", "a"})
 	later(func() { r.RPush(ctx, "q", "a", "b") })

@@ -53,11 +53,11 @@ fn waitaof(call: &mut ReadCall<'_>) -> Outcome {
     }
     let timeout_ms = timeout_in_milliseconds(call.args.at(3))?;
     let log = &call.context.instance.persistence.log;
-    if local != 0 && !log.is_on() {
+    if local != 0 && !log.is_promised() {
         return Err(errors::generic::WAIT_WITHOUT_APPEND_ONLY.into());
     }
     let seal = log.unconfirmed();
-    let confirmed = if log.is_on() && seal.is_none() { Unanswered::OneAndZero } else { Unanswered::TwoZeroes };
+    let confirmed = if log.is_promised() && seal.is_none() { Unanswered::OneAndZero } else { Unanswered::TwoZeroes };
     let seal = seal.filter(|_| local != 0);
     if seal.is_none() && replicas == 0 {
         confirmed.write(&mut call.reply);

@@ -74,6 +74,10 @@ section! {
     "log-segment-size": (Kind::Memory(4 << 20, 1 << 30)) = "64mb" [own]
         "Bytes of a file of the log of writes; a multiple of 2mb. Files that are begun later have another size that is set. Up to \
          two are ready before they are written, so that a full disk keeps room for what was begun." => log_segment_bytes: u64;
+    "log-heal-wait": NATURAL = "20" [own]
+        "Seconds for which replies and messages that wait for the log of writes wait on when its disk fails, until the log is \
+         healed; those in which a base is written that heals it are not counted. Then the connections are closed that they are \
+         for. 0 for at once." => log_heal_wait_s: u64;
     "aof-format": (Kind::Choice(AofFormat::NAMES)) = "native" [own]
         "redis has BGREWRITEAOF also write an append-only file that Redis and Valkey start from, beside the log: a snapshot and \
          its manifest. With appendonly no it always writes that, and nothing else." => aof_format: AofFormat;
@@ -81,7 +85,7 @@ section! {
         => backup_directory: String;
     "backup-sealed-ttl": NATURAL = "0" [] "Seconds after which a sealed backup is removed; 0 for never, before BACKUP CLEANUP."
         => backup_sealed_s: u64;
-    "backup-copy-rate": (Kind::Memory(1 << 20, i64::MAX as u64)) = "256mb" [own]
+    "backup-copy-rate": (Kind::Memory(1 << 10, i64::MAX as u64)) = "256mb" [own]
         "Bytes per second that a backup copies of storage-dir, and those that are shipped to backup-object-url."
         => backup_copy_rate: u64;
     "backup-object-url": TEXT = "" [immutable own]

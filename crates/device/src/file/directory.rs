@@ -21,6 +21,8 @@ const NOBODYS: &str = "lost+found";
 const SUFFIX: &str = ".segment";
 /// A label that begins so is of contents that outlive the process.
 pub(super) const KEPT_LABEL: &str = "log ";
+/// One that begins so, of contents that outlive it when something else counts.
+const BEGUN_LABEL: &str = "begins at base ";
 const FIRST_LINE: &str = "almandine device 1";
 
 #[derive(Debug)]
@@ -28,6 +30,7 @@ pub(super) struct Directory {
     path: PathBuf,
     direct: bool,
     removed: Removed,
+    shard: String,
     /// Holds the lock while it is open.
     _lock: File,
 }
@@ -44,20 +47,16 @@ impl Directory {
         refuse_foreign_files(&path)?;
         let lock = lock(&path)?;
         let mut indices = segments(&path)?;
-        let recorded = read_format(&path.join(FORMAT))?;
+        let label = format!("{}{}", options.label, options.shard);
+        let recorded = read_format(&path.join(FORMAT))?.map(|(bytes, label)| (bytes, counted(label, options)));
         for stale in [FORMAT_NEW, PROBE] {
             remove_if_there(&path.join(stale))?;
         }
         let mut removed = Removed::default();
         let segment_bytes = match (options.mode, recorded) {
-            (OpenMode::Keep, Some((recorded_bytes, label))) => {
-                if label != options.label {
-                    let text = format!(
-                        "{} was made as {label:?} and is opened as {:?}: give the directories as before, or begin empty",
-                        path.display(),
-                        options.label
-                    );
-                    return Err(io::Error::new(ErrorKind::InvalidInput, text));
+            (OpenMode::Keep, Some((recorded_bytes, recorded))) => {
+                if recorded != label {
+                    return Err(io::Error::new(ErrorKind::InvalidInput, mismatch(&path, &recorded, &label)));
                 }
                 recorded_bytes
             }
@@ -65,12 +64,12 @@ impl Directory {
                 let text = format!("{} has segments but no {FORMAT}, which says their size: begin empty", path.display());
                 return Err(io::Error::new(ErrorKind::InvalidData, text));
             }
-            (OpenMode::Empty, Some((_, label)))
-                if label.starts_with(KEPT_LABEL) && label != options.label && !indices.is_empty() =>
+            (OpenMode::Empty, Some((_, recorded)))
+                if recorded.starts_with(KEPT_LABEL) && recorded != label && !indices.is_empty() =>
             {
                 let text = format!(
-                    "{} holds data of {label:?}, which would be deleted: start the server with that (appendonly yes, its dir and \
-                     appenddirname), name another directory, or remove this one",
+                    "{} holds data of {recorded:?}, which would be deleted: start the server with that (appendonly yes, its dir \
+                     and appenddirname), name another directory, or remove this one",
                     path.display()
                 );
                 return Err(io::Error::new(ErrorKind::AlreadyExists, text));
@@ -84,7 +83,7 @@ impl Directory {
                 }
                 // Before a segment can be one of another size.
                 sync_directory(&path)?;
-                write_format(&path, size, &options.label)?;
+                write_format(&path, size, &label)?;
                 size
             }
         };
@@ -96,7 +95,7 @@ impl Directory {
             "what is written is read back"
         );
         let direct = options.direct && probe_direct(&path.join(PROBE))?;
-        let directory = Self { path, direct, removed, _lock: lock };
+        let directory = Self { path, direct, removed, shard: options.shard.clone(), _lock: lock };
         directory.sync()?;
         Ok((directory, segment_bytes, indices))
     }
@@ -117,10 +116,50 @@ impl Directory {
         segment_path(&self.path, index)
     }
 
+    /// Gives what is there another label, durably.
+    pub(super) fn relabel(&self, segment_bytes: u64, label: &str) -> io::Result<()> {
+        let label = format!("{label}{}", self.shard);
+        let recorded = read_format(&self.path.join(FORMAT))?;
+        if recorded.as_ref().is_none_or(|(_, recorded)| *recorded != label) {
+            write_format(&self.path, segment_bytes, &label)?;
+        }
+        // Also that of one that was renamed before, and then failed.
+        self.sync()
+    }
+
     /// Makes durable which files there are.
     pub(super) fn sync(&self) -> io::Result<()> {
         sync_directory(&self.path)
     }
+}
+
+/// The label of contents that are a part of `label` when that has begun to count, at this base or a later one; until then they are
+/// a part of nothing. So that label and what says what counts need not change at once.
+#[must_use]
+pub fn begun_label(base: u64, label: &str) -> String {
+    format!("{BEGUN_LABEL}{base} of {label}")
+}
+
+/// What a label that was found is by what counts. Where that is not known, it may be so.
+fn counted(label: String, options: &FileOptions) -> String {
+    let Some((base, of)) = label.strip_prefix(BEGUN_LABEL).and_then(|begun| begun.split_once(" of ")) else { return label };
+    let is_counted = options.counts.as_ref().is_none_or(|(counts, since)| {
+        of == format!("{counts}{}", options.shard) && base.parse().is_ok_and(|base: u64| base <= *since)
+    });
+    if is_counted { of.to_owned() } else { label }
+}
+
+/// Why what is there cannot be kept.
+fn mismatch(path: &Path, recorded: &str, label: &str) -> String {
+    let path = path.display();
+    if label.starts_with(KEPT_LABEL) && !recorded.starts_with(KEPT_LABEL) {
+        return format!(
+            "{path} holds nothing of {label:?} any more: a server went on without that log (CONFIG SET appendonly no, or a start \
+             without it), and what the log needs of this directory is given up. Move the log's directory (appenddirname) away to \
+             begin a new log"
+        );
+    }
+    format!("{path} was made as {recorded:?} and is opened as {label:?}: give the directories as before, or begin empty")
 }
 
 fn sync_directory(path: &Path) -> io::Result<()> {
@@ -176,8 +215,8 @@ fn lock(path: &Path) -> io::Result<File> {
         );
         return Err(io::Error::new(ErrorKind::ResourceBusy, text));
     }
-    let write = file.set_len(0).and_then(|()| writeln!(file, "{}", process::id()));
-    write.map_err(|e| error::at_path("write", &lock_path, &e))?;
+    // The number is for messages of other processes only: a full disk may lack room for it.
+    let _ = file.set_len(0).and_then(|()| writeln!(file, "{}", process::id()));
     Ok(file)
 }
 

@@ -23,7 +23,7 @@ use segment::Segment;
 mod directory;
 mod segment;
 
-pub use directory::{LOCK, is_of_device};
+pub use directory::{LOCK, begun_label, is_of_device};
 
 /// What to do with what a directory holds already.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,13 +53,19 @@ pub struct FileOptions {
     /// Whether to pass by the page cache where the file system can.
     pub direct: bool,
     /// What the directory is a part of; a directory that is kept must have been made with the same. What was made with a label that
-    /// begins with `log ` is deleted only where it is opened with the same.
+    /// begins with `log ` is deleted only where it is opened with the same. What [`begun_label`] gives stands for another label
+    /// when that counts.
     pub label: String,
+    /// Which of several directories this one is; behind the label.
+    pub shard: String,
+    /// The label that counts, and the number that it has come to: see [`begun_label`]. None: that is not known.
+    pub counts: Option<(String, u64)>,
 }
 
 impl Default for FileOptions {
     fn default() -> Self {
-        Self { mode: OpenMode::Empty, segment_bytes: 256 << 20, direct: true, label: "whole".to_owned() }
+        let (label, shard, counts) = ("whole".to_owned(), String::new(), None);
+        Self { mode: OpenMode::Empty, segment_bytes: 256 << 20, direct: true, label, shard, counts }
     }
 }
 
@@ -334,6 +340,11 @@ impl Device for FileDevice {
     /// Behind the last segment: a write that an earlier process began goes to one that it had made.
     fn end(&self) -> io::Result<u64> {
         Ok(self.files.segments.load().last().map_or(0, |last| self.files.begin(last) + self.files.segment_bytes))
+    }
+
+    fn relabel(&self, label: &str) -> io::Result<()> {
+        let _changing = locked(&self.files.changing);
+        self.files.directory.relabel(self.files.segment_bytes, label)
     }
 }
 

@@ -6,6 +6,7 @@ use std::path::Path;
 
 use crate::conformance::{self, BLOCK, expect, expect_nothing, filled};
 use crate::scratch::Scratch;
+use almandine_device::file::begun_label;
 use almandine_device::{Device, FileDevice, FileOptions, OpenMode};
 
 fn options(mode: OpenMode, segment_bytes: u64) -> FileOptions {
@@ -116,6 +117,39 @@ fn a_kept_directory_is_as_it_was() {
     assert_eq!((device.used_bytes(), device.segment_bytes()), (0, 16 * BLOCK));
     assert!(segments(scratch.path()).is_empty());
     expect_nothing(&device, 0, BLOCK);
+}
+
+/// Whether a device that begins empty deletes what is there, and whether one has it that is kept with this base of the log.
+fn begins_and_keeps(path: &Path, base: Option<u64>) -> (bool, bool) {
+    let counts = base.map(|base| ("log a".to_owned(), base));
+    let kept = FileOptions { label: "log a".to_owned(), counts: counts.clone(), ..options(OpenMode::Keep, 8 * BLOCK) };
+    let keeps = FileDevice::open(path, &kept).is_ok_and(|device| device.used_bytes() != 0);
+    let begun = FileDevice::open(path, &FileOptions { counts, ..options(OpenMode::Empty, 8 * BLOCK) });
+    (begun.is_ok_and(|device| device.removed().files != 0), keeps)
+}
+
+#[test]
+fn what_is_there_belongs_to_what_its_label_names() {
+    for (label, base, expected) in [
+        ("whole".to_owned(), Some(7), (true, false)),
+        ("log a".to_owned(), Some(1), (false, true)),
+        ("log b".to_owned(), Some(1), (false, false)),
+        (begun_label(7, "log a"), Some(6), (true, false)),
+        (begun_label(7, "log a"), Some(7), (false, true)),
+        (begun_label(7, "log a"), Some(8), (false, true)),
+        (begun_label(7, "log b"), Some(8), (true, false)),
+        // It may count in a directory that is not known.
+        (begun_label(7, "log b"), None, (false, false)),
+    ] {
+        let scratch = Scratch::new();
+        let device = FileDevice::open(scratch.path(), &options(OpenMode::Empty, 8 * BLOCK)).unwrap();
+        device.write(0, &filled(0, BLOCK, 0)).unwrap();
+        // Twice changes nothing.
+        (0..2).for_each(|_| device.relabel(&label).unwrap());
+        expect(&device, 0, BLOCK, 0);
+        drop(device);
+        assert_eq!(begins_and_keeps(scratch.path(), base), expected, "{label} with base {base:?}");
+    }
 }
 
 #[test]

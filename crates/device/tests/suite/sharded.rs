@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use almandine_device::file::begun_label;
 use almandine_device::sharded::STRIPE_BYTES;
 use almandine_device::{Device, FileOptions, MemoryDevice, OpenMode, ShardedDevice, Source};
 
@@ -69,6 +70,13 @@ fn kept_directories_must_be_in_order() {
     let device = ShardedDevice::open(&directories, &keep).unwrap();
     assert_eq!(device.used_bytes(), 2 * STRIPE_BYTES);
     expect(&device, 0, 2 * STRIPE_BYTES, 0);
+    // Each is the same shard of another whole.
+    device.relabel(&begun_label(3, "log a")).unwrap();
+    drop(device);
+    let of_log = |base| FileOptions { label: "log a".to_owned(), counts: Some(("log a".to_owned(), base)), ..keep.clone() };
+    assert!(ShardedDevice::open(&directories, &of_log(2)).is_err() && ShardedDevice::open(&turned, &of_log(3)).is_err());
+    ShardedDevice::open(&directories, &of_log(3)).unwrap().relabel("log a").unwrap();
+    expect(&ShardedDevice::open(&directories, &of_log(1)).unwrap(), 0, 2 * STRIPE_BYTES, 0);
 }
 
 #[test]

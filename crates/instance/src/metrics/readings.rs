@@ -66,7 +66,7 @@ impl<'n> Readings<'n> {
             watching: watching(instance),
             saves: instance.persistence.saves.figures(),
             rewrites: instance.persistence.rewrites.figures(),
-            log: instance.persistence.log.figures(),
+            log: instance.persistence.log.figures().filter(|_| instance.persistence.log.is_promised()),
             resident_bytes: usage::resident_bytes(),
             peak_bytes,
         }

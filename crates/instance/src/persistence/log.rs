@@ -12,11 +12,22 @@ use almandine_oplog::{Order, Rings, epoch_of};
 pub struct OperationLog {
     /// Looked at once per batch.
     is_on: AtomicBool,
+    /// It is there for a backup alone.
+    serves_backup: AtomicBool,
     running: OnceLock<Running>,
     /// Bytes of the base's files.
     base_bytes: AtomicU64,
     /// Bytes of all when it was rewritten last.
     rewritten_bytes: AtomicU64,
+}
+
+/// What a log is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LogPurpose {
+    /// A start has what is in it; replies wait for it as the settings say.
+    Durability,
+    /// A backup of a server without a log has its files, and it ends with that. Nothing is promised by it.
+    Backup,
 }
 
 struct Running {
@@ -42,7 +53,7 @@ pub enum Hearing {
     /// When all sessions have left the batches in which they are now, and what they have done in them is in the log as replies ask
     /// for it.
     Behind(LogSeal),
-    /// Not at all: the log is broken, and it is not known whether it will have the unit.
+    /// Not at all: the log is broken and given up, and it is not known whether it will have the unit.
     Never,
 }
 
@@ -54,7 +65,8 @@ impl std::fmt::Debug for OperationLog {
 
 impl OperationLog {
     /// The log takes writes from now on.
-    pub fn begin(&self, progress: Arc<LogProgress>, rings: Arc<Rings>, order: Arc<Order>) {
+    pub fn begin(&self, purpose: LogPurpose, progress: Arc<LogProgress>, rings: Arc<Rings>, order: Arc<Order>) {
+        self.serves_backup.store(purpose == LogPurpose::Backup, Ordering::Relaxed);
         let _ = self.running.set(Running { progress, rings, order });
         self.is_on.store(true, Ordering::Release);
     }
@@ -75,13 +87,13 @@ impl OperationLog {
     pub fn lacks_base(&self) -> bool {
         self.running
             .get()
-            .is_some_and(|Running { progress, .. }| self.is_on() && progress.state() == LogState::Broken && progress.needs_base())
+            .is_some_and(|Running { progress, .. }| self.is_on() && progress.state().is_broken() && progress.needs_base())
     }
 
-    /// How often the log broke, and whether it is broken now.
+    /// How often the log broke and was given up, and whether it is now.
     #[must_use]
     pub fn breaks(&self) -> (u64, bool) {
-        let of = |Running { progress, .. }: &Running| (progress.breaks(), progress.state() == LogState::Broken);
+        let of = |Running { progress, .. }: &Running| (progress.breaks(), progress.state() == LogState::GivenUp);
         self.running.get().map_or((0, false), of)
     }
 
@@ -90,6 +102,12 @@ impl OperationLog {
     #[must_use]
     pub fn is_on(&self) -> bool {
         self.is_on.load(Ordering::Relaxed)
+    }
+
+    /// Whether what is logged is promised to be there behind a restart.
+    #[must_use]
+    pub fn is_promised(&self) -> bool {
+        self.is_on() && !self.serves_backup.load(Ordering::Relaxed)
     }
 
     /// The greatest number of a unit of work that a look at a key of this hash may have met, just now.
@@ -102,12 +120,16 @@ impl OperationLog {
     /// that is known, what has seen no unit of work with a greater number than `seen`.
     ///
     /// With `always` that is that it is durable; where rings end with the process, or a unit had no room in them, that it is in the
-    /// files. Of a log that is broken nothing is to be waited for by a worker that has heard of it in an earlier round: what could
-    /// not be logged was refused then. Until it hears, it may have executed what the log never gets.
+    /// files. While the log is broken that is waited for, too, until it is given up. Then nothing is to be waited for by a worker
+    /// that has heard of it in an earlier round: what could not be logged was refused then. Until it hears, it may have executed
+    /// what the log never gets.
     #[cold]
     #[must_use]
     pub fn seal(&self, seen: Option<u64>, heard_breaks: u64) -> Option<LogSeal> {
         step!(CloseUnlogged);
+        if self.serves_backup.load(Ordering::Relaxed) {
+            return None;
+        }
         let Running { progress, rings, order } = self.running.get()?;
         let durable = progress.mode() == SyncMode::Always;
         let epoch = seen.map_or_else(|| order.epoch(), epoch_of);
@@ -130,14 +152,14 @@ impl OperationLog {
     pub fn hearing(&self, heard: u64, sent: u64) -> Hearing {
         let Some(Running { progress, rings, order }) = self.running.get() else { return Hearing::Now };
         let (epoch, durable) = (order.epoch(), progress.mode() == SyncMode::Always);
-        if !durable && !rings.is_void(epoch) {
+        if self.serves_backup.load(Ordering::Relaxed) || !durable && !rings.is_void(epoch) {
             return Hearing::Now;
         }
         match progress.state() {
             LogState::Ended => Hearing::Now,
             // Its unit of work may have written before its worker heard.
-            LogState::Broken if progress.breaks() == heard && step!(CompareBreaks, sent < heard, else false) => Hearing::Never,
-            LogState::Broken if step!(CloseUnlogged, progress.breaks() == heard, else true) => Hearing::Now,
+            LogState::GivenUp if progress.breaks() == heard && step!(CompareBreaks, sent < heard, else false) => Hearing::Never,
+            LogState::GivenUp if step!(CloseUnlogged, progress.breaks() == heard, else true) => Hearing::Now,
             _ => Hearing::Behind(LogSeal { epoch, durable }),
         }
     }
@@ -187,13 +209,6 @@ impl OperationLog {
         }
     }
 
-    /// Has what could be written wait for so long: for proofs.
-    pub fn set_delay_us(&self, delay_us: u64) {
-        if let Some(Running { progress, .. }) = self.running.get() {
-            progress.set_delay_ns(delay_us.saturating_mul(1000));
-        }
-    }
-
     /// The log's figures; none while there is no log.
     #[must_use]
     pub fn figures(&self) -> Option<LogFigures> {
@@ -229,7 +244,8 @@ impl OperationLog {
 /// Whether nothing of the log is to be waited for, by a worker that has heard of this number of breaks.
 fn is_over(progress: &LogProgress, heard_breaks: u64) -> bool {
     match progress.state() {
-        LogState::Broken => step!(CloseUnlogged, progress.breaks() == heard_breaks, else true),
+        LogState::GivenUp => step!(CloseUnlogged, progress.breaks() == heard_breaks, else true),
+        LogState::Broken => step!(AwaitHealing, false, else true),
         LogState::Ended => true,
         LogState::Serving | LogState::Full => false,
     }

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU8, Ordering};
 pub use archive::{Archive, ArchiveFigures, ArchiveState};
 pub use backups::{BackupFigures, BackupFiles, BackupState, Backups, Sealed, UploadFigures, UploadState, Uploads};
 pub use loading::{Loading, LoadingFigures};
-pub use log::{Hearing, LogSeal, OperationLog};
+pub use log::{Hearing, LogPurpose, LogSeal, OperationLog};
 pub use rewrites::{RewriteBegun, RewriteCause, RewriteFigures, RewriteOutcome, RewriteRuns, Rewrites};
 pub use saves::{Cancelled, Reload, SaveFigures, SaveMeter, SaveOutcome, SaveRefused, SaveTask, Saves};
 

@@ -139,9 +139,13 @@ impl Rewrites {
 
     /// As [`Rewrites::ask`], for a log that has none yet.
     pub fn ask_first(&self, saves: bool) {
-        self.state().figures.initial = true;
-        // One that is written already is the first one.
-        let _ = self.ask(saves);
+        let mut state = self.state();
+        state.figures.initial = true;
+        // One that is being written is no base of this log.
+        state.wanted = Some(if saves { RewriteBegun::Scheduled } else { RewriteBegun::Started });
+        drop(state);
+        self.changed.notify_all();
+        self.wake();
     }
 
     /// The log has ended.
@@ -199,12 +203,15 @@ impl Rewrites {
         let took_s = u64::try_from((now_ms - state.began_ms) / 1000).unwrap_or(0);
         let took_ns = now_ns.saturating_sub(state.began_ns);
         (state.running, state.cancelled, state.meter) = (false, false, None);
+        let is_wanted = state.wanted.is_some();
         let figures = &mut state.figures;
         figures.last_took_s = Some(took_s);
         (figures.ended_ns, figures.took_ns) = (now_ns, took_ns);
         match outcome {
             RewriteOutcome::Done => {
-                (figures.failed, figures.failures, figures.initial) = (false, 0, false);
+                (figures.failed, figures.failures) = (false, 0);
+                // One that is wanted by now is the first one of a log that has begun meanwhile.
+                figures.initial &= is_wanted;
                 figures.count += 1;
             }
             // As in Redis, one that was ended on purpose is no failure.
@@ -287,6 +294,21 @@ mod tests {
             meter.0.load(std::sync::atomic::Ordering::Relaxed)
         };
         assert!(is_cancelled(true) && !is_cancelled(false));
+    }
+
+    #[test]
+    fn a_first_one_is_owed_until_it_is_written_itself() {
+        let rewrites = Rewrites::default();
+        assert_eq!(rewrites.ask(false), Ok(RewriteBegun::Started));
+        assert_eq!(rewrites.next(false), Some(RewriteCause::Asked));
+        // The log ends, and another one begins, while a base of the former is complete already.
+        rewrites.end_log();
+        rewrites.ask_first(false);
+        rewrites.end(RewriteOutcome::Done);
+        assert!(rewrites.figures().initial && rewrites.is_running());
+        assert_eq!(rewrites.next(false), Some(RewriteCause::Due));
+        rewrites.end(RewriteOutcome::Done);
+        assert!(!rewrites.figures().initial && !rewrites.is_running());
     }
 
     /// The thread that writes ends what it was told to end; those that wait for that go on by it, and not by the time.

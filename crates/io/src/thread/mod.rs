@@ -7,11 +7,13 @@ use std::time::Duration;
 use rustix::io::Errno;
 use rustix::process::Pid;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+pub use turns::Turns;
 pub use waker::Waker;
 
 #[cfg(feature = "sim")]
 use crate::sim::turn::{self as sim, Place, Point};
 
+mod turns;
 mod waker;
 
 /// A thread that another one can wait for; dropped, it lets the thread run on.
@@ -91,7 +93,7 @@ pub fn sleep(time: Duration) {
 pub enum Rank {
     /// What keeps the store in order: on a busy processor it gets about two thirds of a worker's share.
     Background = 2,
-    /// What copies the data: a third, and nearly always the processor is given up at once when a worker wakes up.
+    /// What copies the data: a third. That it gives the processor up at once when a worker wakes up, it needs [`Turns`] for.
     Copies = 5,
 }
 

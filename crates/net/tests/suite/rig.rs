@@ -1,4 +1,4 @@
-//! Where a test runs: on the reactors of this kernel, and with the feature `sim` in simulations of several seeds. There threads,
+//! Where a test runs: on the reactors of this kernel, or with the feature `sim` in simulations of several seeds. There threads,
 //! time and connections are simulated ones.
 
 use std::io::{self, Read, Write};
@@ -19,15 +19,17 @@ pub(crate) const KINDS: [Kind; 2] = [Kind::Epoll, Kind::Uring];
 /// How long a client waits for anything.
 const TIMEOUT: Duration = Duration::from_secs(20);
 
-/// Runs a test on each reactor, and in simulations whose network and schedules do all that a kernel may do.
+/// Runs a test on each reactor; with the feature `sim`, in simulations whose network and schedules do all that a kernel may.
 pub(crate) fn each(test: fn(Kind)) {
+    #[cfg(not(feature = "sim"))]
     KINDS.into_iter().for_each(test);
     #[cfg(feature = "sim")]
     simulated::roughly(test);
 }
 
-/// Runs a test on each reactor, and in simulations whose network and schedules are harmless.
+/// Runs a test on each reactor; with the feature `sim`, in simulations whose network and schedules are harmless.
 pub(crate) fn each_calmly(test: fn(Kind)) {
+    #[cfg(not(feature = "sim"))]
     KINDS.into_iter().for_each(test);
     #[cfg(feature = "sim")]
     simulated::calmly(test);

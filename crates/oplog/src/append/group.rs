@@ -5,10 +5,10 @@ use std::ops::Range;
 use almandine_base::step;
 
 use super::{Appender, Place, WritePath};
+use crate::crc32c::{added, chained};
 use crate::fault::Fault;
 use crate::group::{HEAD_BYTES, LogSlice, PartEncryption, PartEnd, PartHead, SLICE_HEAD_BYTES};
 use crate::source::{RingId, UnitSink};
-use crate::sum::{added, chained};
 
 /// Bytes of units that are put to a part at a time: they are in the first caches when they are summed.
 const SLICE_BYTES: usize = 16 << 10;

@@ -24,7 +24,7 @@ impl Appender {
     pub fn name_base(&mut self, base: BaseEntry) -> Result<(), Fault> {
         self.wait_for_names();
         let mut naming = self.naming_of(base);
-        if self.awaits_base {
+        if !self.is_named {
             // The base, its segment and the manifest are files of their own, whichever of those before the disk has.
             self.directory.go_on();
         }

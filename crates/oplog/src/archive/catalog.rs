@@ -28,8 +28,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::{ArchivedFile, ArchivedLog};
+use crate::crc32c::sum;
 use crate::manifest::Manifest;
-use crate::sum::sum;
 
 const FIRST_LINE: &str = "almandine archive 1";
 const MANIFEST_BEGINS: &str = "almandine log ";

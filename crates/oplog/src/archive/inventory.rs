@@ -9,7 +9,7 @@
 
 use std::fmt::Write;
 
-use crate::sum::sum;
+use crate::crc32c::sum;
 
 const FIRST_LINE: &str = "almandine pages 1";
 

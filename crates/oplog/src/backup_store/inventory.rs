@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use super::name::StoredName;
-use crate::sum::sum;
+use crate::crc32c::sum;
 
 const FIRST_LINE: &str = "almandine backup 1";
 /// Before the path of a file of the log; of others it is that below the directory of the backup.

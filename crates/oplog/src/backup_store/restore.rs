@@ -11,8 +11,8 @@ use super::inventory::{Inventory, StoredFile, StoredPiece};
 use super::listing::StoredBackups;
 use super::name::StoredName;
 use crate::archive::{FETCHING, Objects, is_to_be_fetched};
+use crate::crc32c::sum;
 use crate::directory::{Directory, MANIFEST, drop_all};
-use crate::sum::sum;
 
 /// Which backup is meant.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -13,7 +13,7 @@ use super::inventory::{Inventory, StoredFile, StoredPiece, is_path, log_path};
 use super::ledger::Outgoing;
 use super::listing::{StoredBackups, StoredObjects};
 use crate::archive::{Objects, PIECE_BYTES};
-use crate::sum::sum;
+use crate::crc32c::sum;
 
 /// Objects that are made at once.
 const AT_ONCE: usize = 4;

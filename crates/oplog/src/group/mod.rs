@@ -27,7 +27,7 @@ mod slices;
 pub use self::encrypted::{ENCRYPTION_BYTES, PartEncryption};
 pub(crate) use self::slices::SLICE_HEAD_BYTES;
 pub use self::slices::{LogSlice, Slices};
-use crate::sum::sum;
+use crate::crc32c::sum;
 
 /// What parts are padded to, and begin at, that pass by the page cache or are the last ones before a sync.
 pub const BLOCK_BYTES: usize = 4096;

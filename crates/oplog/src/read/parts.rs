@@ -8,10 +8,10 @@ use almandine_io::file::File;
 use almandine_io::files;
 
 use super::proof::Proof;
+use crate::crc32c::chained;
 use crate::fault::Fault;
 use crate::group::{ENCRYPTION_BYTES, HEAD_BYTES, LINE_BYTES, NoHead, PART_BYTES_MAX, PartHead};
 use crate::manifest::SegmentEntry;
-use crate::sum::chained;
 
 const WINDOW_BYTES: usize = 2 * PART_BYTES_MAX;
 

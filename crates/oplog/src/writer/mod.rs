@@ -11,7 +11,8 @@
 //! Nothing waits for this thread but replies, and sessions that find no room in their ring. When a write or a sync fails, the log
 //! goes on in another file, as long as all that was given back in the rings is known to be durable; if it is not, or if that fails
 //! again and again, the log is broken: nothing is said to be durable, until a new base has what is missing ([`LogWriter::rotate`],
-//! then [`LogWriter::sync`] and [`LogWriter::name_base`]).
+//! then [`LogWriter::sync`] and [`LogWriter::name_base`]). What waits for the log waits for that, too, for some seconds in which no
+//! base is made ([`LogListener::heal_wait_s`]); then it is given up, though the log is healed whenever the disk allows it.
 //!
 //! That base begins with a segment that no manifest names before it names the base. What is in rings is written there, and stays
 //! in them until then: whenever the process ends, a start finds the log as it broke with the rings, or the base.
@@ -56,6 +57,15 @@ pub trait LogListener: Send {
     fn is_quiet(&self) -> bool {
         false
     }
+
+    /// For how many seconds what waits for the log waits until a broken one is healed, those not counted in which a base is made
+    /// for that.
+    fn heal_wait_s(&self) -> u64 {
+        0
+    }
+
+    /// A broken log is healed by a new base only, from now on.
+    fn lacks_base(&self) {}
 
     /// A group was written, in this time; durably, or for the system to keep.
     fn wrote(&self, _elapsed_ns: u64, _durably: bool) {}
@@ -127,6 +137,12 @@ impl LogWriter {
     /// Of the system.
     pub fn name_base(&self, base: BaseEntry) -> Result<Cut, Fault> {
         self.order(|reply| Order::NameBase(base, reply))
+    }
+
+    /// The base that was begun is not made.
+    pub fn abandon_base(&self) {
+        self.orders.push(Order::AbandonBase);
+        self.progress.wake();
     }
 
     /// The size of the segments that are begun from now on.

@@ -17,6 +17,7 @@ pub(super) enum Order {
     Rotate(Reply),
     NameBase(BaseEntry, Reply),
     Resume(Reply),
+    AbandonBase,
     Resize(u64),
     Rekey(Arc<LogKeys>),
     End(Reply),
@@ -30,7 +31,7 @@ impl Order {
             Self::Sync(reply) | Self::Rotate(reply) | Self::NameBase(_, reply) | Self::Resume(reply) | Self::End(reply) => {
                 reply.send(answer);
             }
-            Self::Resize(_) | Self::Rekey(_) | Self::Stop => {}
+            Self::AbandonBase | Self::Resize(_) | Self::Rekey(_) | Self::Stop => {}
         }
     }
 }

@@ -28,10 +28,20 @@ pub enum LogState {
     Serving,
     /// The disk is full: only what frees memory may be done, until there is room again.
     Full,
-    /// Something could not be written or synced.
+    /// Something could not be written or synced. It tries to go on, and what waits for the log waits for that.
     Broken,
+    /// So it is, and nothing waits for that any longer.
+    GivenUp,
     /// It was ended.
     Ended,
+}
+
+impl LogState {
+    /// Whether something could not be written or synced.
+    #[must_use]
+    pub fn is_broken(self) -> bool {
+        matches!(self, Self::Broken | Self::GivenUp)
+    }
 }
 
 /// See the module.
@@ -194,6 +204,7 @@ impl LogProgress {
             0 => LogState::Serving,
             1 => LogState::Full,
             2 => LogState::Broken,
+            3 => LogState::GivenUp,
             _ => LogState::Ended,
         }
     }
@@ -246,11 +257,12 @@ impl LogProgress {
         self.needs_base.load(Ordering::Acquire)
     }
 
-    pub(super) fn set_needs_base(&self, needs_base: bool) {
-        self.needs_base.store(needs_base, Ordering::Release);
+    /// True when it did not before.
+    pub(super) fn set_needs_base(&self, needs_base: bool) -> bool {
+        !self.needs_base.swap(needs_base, Ordering::AcqRel) && needs_base
     }
 
-    /// How often it broke.
+    /// How often it broke and was [given up](LogState::GivenUp).
     #[must_use]
     pub fn breaks(&self) -> u64 {
         self.breaks.load(Ordering::Acquire)
@@ -258,7 +270,7 @@ impl LogProgress {
 
     /// True when it is another one.
     pub(super) fn set_state(&self, state: LogState) -> bool {
-        if state == LogState::Broken && self.state() != state {
+        if state == LogState::GivenUp && self.state() != state {
             self.breaks.fetch_add(1, Ordering::AcqRel);
         }
         self.state.swap(state as u8, Ordering::AcqRel) != state as u8

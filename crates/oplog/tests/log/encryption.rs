@@ -14,7 +14,7 @@ use almandine_oplog::encryption::NoKey;
 use almandine_oplog::group::PartHead;
 use almandine_oplog::manifest::BaseEntry;
 use almandine_oplog::read::BodyAccess;
-use almandine_oplog::{Fault, LogKeys, RingId, UnitHead};
+use almandine_oplog::{Fault, LogKeys, RingId, UnitHead, crc32c};
 
 use super::archive::Store;
 use super::damage::{files, fill};
@@ -167,7 +167,7 @@ fn what_has_right_sums_and_was_changed_is_damage() {
         let mut bytes = bytes.clone();
         behind(&mut bytes[128..192 + head.body_bytes as usize]);
         let summed = [&head.before.to_le_bytes()[..], &bytes[128..192 + head.body_bytes as usize]].concat();
-        let head = PartHead { sum: crc32c::crc32c(&summed), ..head };
+        let head = PartHead { sum: crc32c::sum(&summed), ..head };
         bytes[..128].copy_from_slice(&head.encode());
         fs::write(&path, &bytes).unwrap();
         assert!(read_units_with(&folder.0, BodyAccess::Sums).is_ok(), "its sums are right");

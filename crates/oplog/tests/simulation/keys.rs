@@ -5,8 +5,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use almandine_io::files;
-use almandine_oplog::LogKeys;
 use almandine_oplog::group::PartHead;
+use almandine_oplog::{LogKeys, crc32c};
 
 const ONE: &str = "one 000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f\n";
 const TWO: &str = "two 100102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f\n";
@@ -39,7 +39,7 @@ impl Encrypted {
                 let Some(part) = head.encryption else { continue };
                 let Some(whole) = bytes.get(at..at + head.head_bytes() + head.body_bytes as usize) else { continue };
                 // What has not come to the disk as a whole is as it is.
-                if head.sum != crc32c::crc32c(&[&head.before.to_le_bytes()[..], &whole[128..]].concat()) {
+                if head.sum != crc32c::sum(&[&head.before.to_le_bytes()[..], &whole[128..]].concat()) {
                     continue;
                 }
                 let before = self.0.insert((part.mark.encode(), part.salt, part.count), whole.to_vec());

@@ -10,4 +10,5 @@ mod heal;
 mod keys;
 mod life;
 mod rings;
+mod wait;
 mod writer;

@@ -99,7 +99,7 @@ fn serve(rings: &Rings, based: &Based, case: Case) -> u64 {
             assert!(case.faults, "{fault}");
             return now_ns();
         }
-        if writer.progress().state() == LogState::Broken {
+        if writer.progress().state().is_broken() {
             // It does not count before a base is named that heals the log.
             return now_ns();
         }
@@ -149,7 +149,7 @@ fn client(rings: Rings, ring: u16, progress: Arc<LogProgress>, case: Case) -> th
             let number = rings.put(ring, [10, 300, 9000][below(3) as usize], now_ns());
             let (epoch, mut waited) = (epoch_of(number), 0);
             while !case.is_answered(&progress, epoch) {
-                if progress.state() == LogState::Broken && waited > 20_000 {
+                if progress.state().is_broken() && waited > 20_000 {
                     return;
                 }
                 progress.want(epoch);

@@ -30,8 +30,8 @@ use std::io::{self, Read, Write};
 use almandine_base::limits::DATABASES_MAX;
 use almandine_io::file::File;
 use almandine_keyspace::{CipherRow, ColdKey, PageNonce, PageRow, StoreDevice};
+use almandine_oplog::crc32c;
 use almandine_oplog::encryption::{FileCipher, FileKind, KeyMark, LogKeys, MARK_BYTES, SALT_BYTES, TAG_BYTES};
-use crc32c::crc32c;
 
 use super::format::{BaseFault, sum};
 
@@ -88,7 +88,7 @@ impl DeviceHead {
             bytes.extend_from_slice(&number.to_le_bytes());
         }
         bytes.extend_from_slice(&self.next_page.to_le_bytes());
-        bytes.extend_from_slice(&crc32c(&bytes).to_le_bytes());
+        bytes.extend_from_slice(&crc32c::sum(&bytes).to_le_bytes());
         let mut head = [0; HEAD_BYTES];
         head.copy_from_slice(&bytes);
         head
@@ -101,7 +101,7 @@ impl DeviceHead {
         if !bytes.starts_with(&MAGIC) {
             return Err(BaseFault::NoBase);
         }
-        if crc32c(summed).to_le_bytes() != *sum {
+        if crc32c::sum(summed).to_le_bytes() != *sum {
             return Err(BaseFault::Damaged);
         }
         let format = u16::from_le_bytes([bytes[8], bytes[9]]);

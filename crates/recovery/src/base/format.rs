@@ -4,8 +4,8 @@ use std::fmt;
 use std::io;
 
 use almandine_keyspace::Refusal;
+use almandine_oplog::crc32c;
 use almandine_oplog::encryption::{FileCipher, KeyMark, MARK_BYTES, NoKey, SALT_BYTES};
-use crc32c::{crc32c, crc32c_append};
 
 pub(super) const MAGIC: [u8; 8] = *b"ALMDBASE";
 /// The format that is written. Bases of format 1 have no libraries, and the databases without a number.
@@ -62,7 +62,7 @@ impl BaseHead {
             bytes.extend_from_slice(&number.to_le_bytes());
         }
         bytes.extend_from_slice(&[0; 4]);
-        bytes.extend_from_slice(&crc32c(&bytes).to_le_bytes());
+        bytes.extend_from_slice(&crc32c::sum(&bytes).to_le_bytes());
         let mut head = [0; HEAD_BYTES];
         head.copy_from_slice(&bytes);
         head
@@ -76,7 +76,7 @@ impl BaseHead {
         if !bytes.starts_with(&MAGIC) {
             return Err(BaseFault::NoBase);
         }
-        if crc32c(summed).to_le_bytes() != *sum {
+        if crc32c::sum(summed).to_le_bytes() != *sum {
             return Err(BaseFault::Damaged);
         }
         let format = u16_at(8);
@@ -126,7 +126,7 @@ pub(super) fn authenticated(file: &[u8; HEAD_BYTES], block: &[u8]) -> Vec<u8> {
 
 /// The sum of a block, whose head is without its own.
 pub(super) fn sum(before: u32, head: &[u8], entries: &[u8]) -> u32 {
-    crc32c_append(crc32c_append(crc32c(&before.to_le_bytes()), head), entries)
+    crc32c::added(crc32c::added(crc32c::sum(&before.to_le_bytes()), head), entries)
 }
 
 /// Appends a number.

@@ -4,6 +4,7 @@ use std::io::{self, Write};
 
 use almandine_base::object::ImageCursor;
 use almandine_base::steps;
+use almandine_io::thread::Turns;
 use almandine_keyspace::{Body, DumpedKey, Missing};
 use almandine_oplog::encryption::{FileCipher, TAG_BYTES};
 
@@ -52,6 +53,7 @@ pub struct BaseWriter<W> {
     last_floor: u64,
     /// Where the entries are encrypted, with the head.
     cipher: Option<(FileCipher, [u8; HEAD_BYTES])>,
+    turns: Turns,
 }
 
 impl<W: Write> BaseWriter<W> {
@@ -78,7 +80,8 @@ impl<W: Write> BaseWriter<W> {
             sum = encryption.last_chunk().map_or(0, |sum| u32::from_le_bytes(*sum));
         }
         let (entries, cipher) = (Vec::with_capacity(2 * BLOCK_BYTES), cipher.map(|cipher| (cipher, head)));
-        Ok(Self { out, entries, keys: 0, all_keys: 0, sum, bytes, position: 0, floor: None, last_floor: 0, cipher })
+        let turns = Turns::new();
+        Ok(Self { out, entries, keys: 0, all_keys: 0, sum, bytes, position: 0, floor: None, last_floor: 0, cipher, turns })
     }
 
     /// Bytes of the file, those of a block that is not written yet included.
@@ -125,6 +128,7 @@ impl<W: Write> BaseWriter<W> {
         if bytes.is_none() {
             self.parts(key)?;
         }
+        self.turns.step(key.key.len() + bytes_or_none.len());
         self.end_block(BLOCK_BYTES)
     }
 
@@ -191,6 +195,7 @@ impl<W: Write> BaseWriter<W> {
         self.entries.extend_from_slice(&[PART, u8::from(last)]);
         push_number(part.len() as u64, &mut self.entries);
         self.entries.extend_from_slice(part);
+        self.turns.step(part.len());
         self.end_block(BLOCK_BYTES)
     }
 

@@ -95,6 +95,7 @@ impl SnapshotFile {
             selected: None,
             value: Vec::new(),
             saved: Saved::default(),
+            turns: thread::Turns::new(),
         };
         file.head(accessor)?;
         let (mut attempts, mut failed) = (0, None);
@@ -141,6 +142,7 @@ struct Writing<'w, W> {
     selected: Option<u16>,
     value: Vec<u8>,
     saved: Saved,
+    turns: thread::Turns,
 }
 
 impl<W: Write> Writing<'_, W> {
@@ -166,6 +168,7 @@ impl<W: Write> Writing<'_, W> {
             frequency: if let KeyUse::Frequency(steps) = copied.used { Some(frequency::of_steps(steps)) } else { None },
         };
         self.out.entry(copied.key, &self.value, metadata)?;
+        self.turns.step(copied.key.len() + self.value.len());
         self.progress.set_keys(self.saved.keys);
         if self.value.capacity() > 1 << 20 {
             self.value = Vec::new();

@@ -7,7 +7,7 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 
 use almandine_keyspace::{Accessor, Dumping, Keyspace, Options};
-use almandine_oplog::LogKeys;
+use almandine_oplog::{LogKeys, crc32c};
 use almandine_recovery::base::{BaseDatabases, BaseHead, BaseItem, BaseReader, BaseWriter, load};
 use almandine_recovery::redo::LogLanes;
 
@@ -27,7 +27,7 @@ fn block(before: &[u8], keys: u32, second: u64, entries: &[u8]) -> Vec<u8> {
     block.extend_from_slice(&keys.to_le_bytes());
     block.extend_from_slice(&second.to_le_bytes());
     block.extend_from_slice(&0u64.to_le_bytes());
-    let sum = crc32c::crc32c_append(crc32c::crc32c_append(crc32c::crc32c(before), &block), entries);
+    let sum = crc32c::added(crc32c::added(crc32c::sum(before), &block), entries);
     block.extend_from_slice(&sum.to_le_bytes());
     block
 }

@@ -6,11 +6,13 @@ use std::sync::{Arc, Weak};
 use almandine_base::step;
 use almandine_config::Settings;
 use almandine_instance::{BackupFiles, Instance, RewriteOutcome, Sealed};
-use almandine_io::{clock, files};
+use almandine_io::file::File;
+use almandine_io::{clock, files, thread};
 use almandine_keyspace::DeviceBase;
 use almandine_oplog::backup::{Pinned, check_empty, clear, keep, pin_base, seal};
 use almandine_oplog::backup_store::Ledger;
 
+use super::backup_log;
 use super::base::DEVICE_PART;
 use super::page_copies::{self, Order, PageCopies};
 use super::retained::fills_storage;
@@ -52,8 +54,10 @@ impl BackupDirectory {
 impl BackupFiles for BackupDirectory {
     fn check(&self) -> Result<(), String> {
         let instance = self.instance()?;
-        if !instance.persistence.log.is_on() {
-            return Err("a backup needs the log of writes: set appendonly to yes".to_owned());
+        if !instance.persistence.log.is_on()
+            && let Some(why) = backup_log::reason_against(&instance.config.snapshot().settings)
+        {
+            return Err(why.to_owned());
         }
         check_empty(&self.path(&instance)?).map_err(|fault| fault.to_string())
     }
@@ -61,8 +65,16 @@ impl BackupFiles for BackupDirectory {
     fn clear(&self) -> Result<(), String> {
         self.helpers.copies.stop();
         let path = self.path(&*self.instance()?)?;
+        // A worker removes the names. The system frees the blocks with the last handle, which takes long: a thread closes those.
+        let held = hold(&path);
         page_copies::clear(&path);
-        clear(&path).map_err(|fault| fault.to_string())
+        let cleared = clear(&path);
+        // If there is no thread to be had, they are closed here.
+        let _ = thread::spawn("backup-free", move || {
+            let _ = thread::rank_behind_workers(thread::Rank::Copies);
+            drop(held);
+        });
+        cleared.map_err(|fault| fault.to_string())
     }
 
     fn give_up(&self) -> Result<(), String> {
@@ -71,6 +83,13 @@ impl BackupFiles for BackupDirectory {
         let given_up = self.helpers.outbox.ledger(&instance, &node).and_then(|ledger| ledger.map_or(Ok(()), Ledger::give_up));
         given_up.map_err(|fault| fault.to_string())
     }
+}
+
+/// Opens all files of a backup.
+fn hold(path: &Path) -> Vec<File> {
+    let own = files::names(path).unwrap_or_default().into_iter().map(|name| path.join(name));
+    let copied = page_copies::files_of(path).unwrap_or_default();
+    own.filter(|file| !files::is_directory(file)).chain(copied).filter_map(|file| files::open(file).ok()).collect()
 }
 
 pub(super) fn path(instance: &Instance, node: &Path) -> Result<PathBuf, String> {

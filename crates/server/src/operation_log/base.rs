@@ -19,6 +19,7 @@ use almandine_recovery::load::FileInput;
 use almandine_recovery::redo::{LogLanes, Redo};
 use almandine_recovery::save::{SaveError, SaveProgress};
 
+use super::naming;
 use super::recover::session;
 use super::running::RunningLog;
 
@@ -125,19 +126,22 @@ pub(super) fn renew(
         let paths: Vec<PathBuf> = (0..parts(device)).map(|part| base_path(&log.directory, number, part)).collect();
         let length = || paths.iter().map(|path| file::open(path, false)?.len()).sum::<io::Result<u64>>();
         let completed = through.map_err(failed).and_then(|through| Ok((through, length()?)));
-        let (end, bytes) = completed.inspect_err(|_| paths.iter().for_each(|path| drop(files::remove(path))))?;
+        let remove = || paths.iter().for_each(|path| drop(files::remove(path)));
+        let (end, bytes) = completed.inspect_err(|_| remove())?;
         let (lsn, through) = (begin.place.lsn, end.place.lsn);
         let base = BaseEntry { number, lsn, through, epoch: end.epoch, parts: parts(device), key: keys.current() };
+        let naming = naming::begin(instance, &log.naming, (log.id, number)).inspect_err(|_| remove())?;
         before_named();
         let does_heal = did_heal || heals();
         // Where this fails, either of both bases may be named: both stay.
-        log.writer.name_base(base).map_err(failed)?;
+        naming.name(&log.writer, base)?;
         log.set_named_base(number, does_heal);
         instance.persistence.log.set_base_bytes(bytes);
         Ok((bytes, device))
     })();
     if renewed.is_err() {
         sometimes!("a base is given up");
+        log.writer.abandon_base();
     }
     end(instance, device, renewed.is_ok());
     renewed

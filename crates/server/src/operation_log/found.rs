@@ -20,6 +20,7 @@ use almandine_recovery::load::FileInput;
 use super::base::DEVICE_PART;
 use super::{fetch, keys};
 use crate::redis_files;
+use crate::storage::LastBase;
 
 /// A log that is to be recovered. This process has its lock.
 pub(crate) struct Found {
@@ -102,6 +103,13 @@ fn check_page_keys(path: &Path, manifest: &Manifest, keys: &LogKeys) -> io::Resu
     let named = files::open(&path).map_err(BaseFault::from).and_then(|file| peek_keys(FileInput::new(file)));
     let missing = named.unwrap_or_default().iter().find_map(|mark| keys.check(mark).err());
     missing.map_or(Ok(()), |why| Err(io::Error::other(Fault::Key { path, why })))
+}
+
+/// The base of a log that is there, 0 if it has none, and that the server does not begin with, as `appendonly no` says.
+pub(crate) fn passed_over(settings: &Settings, base: &Path) -> Option<LastBase> {
+    // One that cannot be read may be one that counts.
+    let manifest = read_manifest(&base.join(&settings.persistence.log_directory)).ok()??;
+    Some(LastBase { log: manifest.id, number: manifest.base.map_or(0, |base| base.number) })
 }
 
 /// Takes the directory of the log, below the node's, and looks what is there.

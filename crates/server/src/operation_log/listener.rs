@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use almandine_instance::latency::event;
-use almandine_instance::{Instance, Message};
+use almandine_instance::{Instance, LogPurpose, Message};
 use almandine_io::clock;
 use almandine_io::detach::is_detached;
 use almandine_oplog::writer::{LogListener, LogProgress, LogState, SyncMode};
@@ -13,6 +13,7 @@ use almandine_oplog::writer::{LogListener, LogProgress, LogState, SyncMode};
 pub(super) struct Listener {
     pub(super) instance: Arc<Instance>,
     pub(super) progress: Arc<LogProgress>,
+    pub(super) purpose: LogPurpose,
     /// That the rings end with the process has been told.
     pub(super) has_told: AtomicBool,
 }
@@ -32,6 +33,14 @@ impl LogListener for Listener {
 
     fn is_quiet(&self) -> bool {
         self.instance.workers.rest.is_whole()
+    }
+
+    fn heal_wait_s(&self) -> u64 {
+        self.instance.config.snapshot().settings.persistence.log_heal_wait_s
+    }
+
+    fn lacks_base(&self) {
+        self.instance.persistence.rewrites.wake();
     }
 
     /// Writes and syncs are of one thread, so that no write waits for a sync, as it may in Redis.
@@ -59,24 +68,56 @@ impl LogListener for Listener {
     }
 
     fn changed(&self, state: LogState) {
+        match self.purpose {
+            LogPurpose::Durability => self.changed_of_promised(state),
+            LogPurpose::Backup => self.changed_of_backup(state),
+        }
+        // A client that a full ring has stopped goes on: it is refused, or there is no log any more.
+        self.instance.workers.broadcast(&Message::StallEnd);
+    }
+}
+
+impl Listener {
+    fn changed_of_promised(&self, state: LogState) {
+        // Before the log says that it is so.
+        self.instance.persistence.set_unlogged(state == LogState::Full || state.is_broken());
         let failure = self.progress.figures().last_failure.unwrap_or_default();
         match state {
             LogState::Serving => tracing::info!("The log takes writes again"),
             LogState::Full => tracing::error!("The log's disk is full: writes are refused until there is room"),
             LogState::Broken => tracing::error!(
-                "The log cannot be written: {failure}. Writes are refused; what was acknowledged is in the log or in its rings: \
-                 leave those as they are, and start the server again when the disk is sound"
+                "The log cannot be written: {failure}. Writes are refused, and replies that wait for it wait until it is healed"
+            ),
+            LogState::GivenUp => tracing::error!(
+                "The log cannot be written: {failure}. Connections are closed that wait for it, and writes are refused until it is \
+                 healed; what was acknowledged is in the log or in its rings: leave those as they are"
             ),
             // Replies that wait for it may leave.
             LogState::Ended => self.instance.workers.broadcast(&Message::LogAdvanced),
         }
-        self.instance.persistence.set_unlogged(matches!(state, LogState::Full | LogState::Broken));
         self.instance.persistence.rewrites.wake();
-        if state == LogState::Broken {
+        if state == LogState::GivenUp {
             self.instance.workers.breaks.announce(self.progress.breaks());
             // Those that wait learn by their connection's end that it is not known what became of what they asked for.
             self.instance.workers.broadcast(&Message::LogBroken);
         }
+    }
+
+    /// Writes go on without the backup, whose thread ends the log. Until then those are refused that a log would lose that cannot
+    /// be written.
+    fn changed_of_backup(&self, state: LogState) {
+        let persistence = &self.instance.persistence;
+        let why = match state {
+            LogState::Serving | LogState::Ended => return,
+            LogState::Full => "the disk has no room for what is written meanwhile".to_owned(),
+            LogState::Broken | LogState::GivenUp => {
+                persistence.set_unlogged(true);
+                format!("its log cannot be written: {}", self.progress.figures().last_failure.unwrap_or_default())
+            }
+        };
+        persistence.backups.fail(&why);
+        persistence.rewrites.cancel();
+        persistence.rewrites.wake();
     }
 }
 
@@ -95,7 +136,12 @@ mod tests {
         let keyspace = Keyspace::open(Options { store, ..Options::default() }).unwrap();
         let table = crate::commands::table(&[]).unwrap();
         let instance = Instance::new(*config, keyspace, 1, Acl::open(table.catalog()), "0".repeat(40));
-        Listener { instance: Arc::new(instance), progress: Arc::default(), has_told: AtomicBool::default() }
+        Listener {
+            instance: Arc::new(instance),
+            progress: Arc::default(),
+            purpose: LogPurpose::Durability,
+            has_told: AtomicBool::default(),
+        }
     }
 
     #[test]

@@ -2,11 +2,13 @@
 
 mod archive;
 mod backup;
+mod backup_log;
 mod base;
 mod fetch;
 mod found;
 mod keys;
 mod listener;
+mod naming;
 #[cfg(feature = "object-store")]
 mod objects;
 #[cfg(not(feature = "object-store"))]
@@ -31,9 +33,11 @@ use almandine_instance::Instance;
 use almandine_io::files;
 use almandine_oplog::writer::SyncMode;
 
+use rings::StaleRings;
+
 pub(crate) use archive::Archiver;
 pub(crate) use backup::install as install_backups;
-pub(crate) use found::{Found, find, mode};
+pub(crate) use found::{Found, find, mode, passed_over};
 pub(crate) use keys::read as read_keys;
 pub use objects::object_folder;
 pub(crate) use read::{Extent, read_log, write_new};
@@ -93,7 +97,7 @@ pub(crate) fn end(instance: &Instance, slot: &LogSlot) {
         && let Some(rings) = instance.keyspace.log().rings()
         && let Some(directory) = &rings.options().directory
     {
-        rings::remove_all(directory, rings.options().log);
+        StaleRings::of(rings.options().log, directory).remove();
         // It is empty, unless another log has rings there.
         let _ = files::remove_directory(directory);
     }

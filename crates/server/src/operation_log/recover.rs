@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use almandine_handler::Table;
-use almandine_instance::Instance;
+use almandine_instance::{Instance, LogPurpose};
 use almandine_io::{clock, mapping};
 use almandine_keyspace::{Accessor, EvictionOrder, EvictionPolicy, StoreDevice};
 use almandine_oplog::append::Appender;
@@ -20,8 +20,10 @@ use almandine_recovery::save::SaveProgress;
 use almandine_script::RestorePolicy;
 
 use super::found::{Found, log_options};
+use super::naming::{Naming, StorageLabel};
+use super::rings::{self, StaleRings};
 use super::running::{RunningLog, Written};
-use super::{base, fetch, rings};
+use super::{base, fetch};
 use crate::redis_files;
 use crate::snapshots::load;
 use crate::workers;
@@ -195,8 +197,9 @@ fn begin_run(
     let (id, run) = (log.manifest().id, log.manifest().run);
     let place = rings::directory(settings, &keys, id, log.directory())?;
     if let Some(place) = &place {
-        rings::remove_all(place, id);
+        StaleRings::of(id, place).remove();
     }
+    StaleRings::behind(id, log.directory(), log.manifest()).remove();
     let options = RingOptions { directory: place.clone(), bytes: rings::RING_BYTES, log: id, run, boot, first_epoch };
     let source = keyspace.log().install(options, redo.next_contents());
     let source = source.map_err(|error| rings::failed(place.as_deref().unwrap_or(log.directory()), &error))?;
@@ -208,7 +211,13 @@ fn begin_run(
     }
     redo.databases().iter().zip(0..).for_each(|(contents, db)| keyspace.log().adopt(db, *contents));
     let last_base = log.manifest().base.map_or(0, |base| base.number);
-    let log = RunningLog::start(instance, log, source, Written { rings: made, progress, last_base, keys })?;
+    let naming = Naming::new(StorageLabel::Kept, StaleRings::default());
+    let log = RunningLog::start(
+        instance,
+        log,
+        source,
+        Written { rings: made, progress, last_base, keys, naming, purpose: LogPurpose::Durability },
+    )?;
     keyspace.log().turn(true)?;
     instance.persistence.loading.finish(keyspace.keys(), 0);
     instance.persistence.saves.begin_from(clock::unix_ms() / 1000, keyspace.figures().totals().changes);

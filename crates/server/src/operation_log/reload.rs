@@ -9,7 +9,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use almandine_handler::Table;
-use almandine_instance::Instance;
+use almandine_instance::{Instance, LogPurpose};
 use almandine_io::{clock, files};
 use almandine_keyspace::{Accessor, Dumping, Effect, EvictionOrder, EvictionPolicy};
 use almandine_script::RestorePolicy;
@@ -31,7 +31,8 @@ const KEYS_PER_SYNC: u64 = 1 << 16;
 /// does not fit.
 pub(crate) fn reload(instance: &Arc<Instance>, table: &'static Table, log: &LogSlot, directory: &Path) -> io::Result<()> {
     instance.persistence.begin_loading(0);
-    let reloaded = load(instance, table, log.get().as_deref(), directory);
+    let log = log.get().filter(|log| log.purpose == LogPurpose::Durability);
+    let reloaded = load(instance, table, log.as_deref(), directory);
     instance.persistence.end_loading();
     reloaded
 }

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use almandine_config::Settings;
 use almandine_config::choices::AofFormat;
-use almandine_instance::{Instance, RewriteCause, RewriteOutcome, SaveMeter};
+use almandine_instance::{Instance, LogPurpose, RewriteCause, RewriteOutcome, SaveMeter};
 use almandine_io::clock;
 use almandine_io::thread::{self, JoinHandle, Waker};
 use almandine_keyspace::DeviceBase;
@@ -20,7 +20,7 @@ use almandine_recovery::save::SaveError;
 use super::backup::{Backup, Helpers};
 use super::retained::retained_too_much;
 use super::running::{LogSlot, RunningLog};
-use super::{base, rekey};
+use super::{backup_log, base, rekey};
 use crate::meter::Meter;
 use crate::redis_files;
 
@@ -67,9 +67,11 @@ pub(crate) fn start(
         // Where that is not allowed, it competes with the workers on equal terms.
         let _ = thread::rank_behind_workers(thread::Rank::Copies);
         let mut backup = Backup::new(helpers);
+        backup_log::remove_left(&instance, &directory(&instance.config.snapshot().settings));
         while !instance.shutdown.requested() {
             let persistence = &instance.persistence;
             let node = directory(&instance.config.snapshot().settings);
+            backup_log::follow(&instance, &log, &node);
             if backup.go_on(&instance, &node, log.get().as_deref()) {
                 continue;
             }
@@ -84,6 +86,12 @@ pub(crate) fn start(
             let may_begin = is_free && !persistence.backups.holds_log();
             let cause = if may_begin { persistence.rewrites.next(is_due) } else { None };
             if let Some(cause) = cause {
+                // It may be the first one of a log that has begun since, or of one that has ended.
+                let (before, running) = (running, log.get());
+                if running.is_none() && (before.is_some() || cause == RewriteCause::Due) {
+                    persistence.rewrites.end(RewriteOutcome::Cancelled);
+                    continue;
+                }
                 let number = persistence.backups.begin();
                 let written = rewrite(&instance, running.as_deref(), (&directory, cause), &mut backup);
                 persistence.rewrites.end(written.0);
@@ -98,6 +106,7 @@ pub(crate) fn start(
             own.wait(kept.map_or(sleep, |left| left.min(sleep)));
         }
         backup.end(&instance);
+        backup_log::follow(&instance, &log, &directory(&instance.config.snapshot().settings));
     })?;
     Ok(Rewriter { thread, waker })
 }
@@ -178,12 +187,14 @@ fn rewrite(
     tracing::info!("Background append only file rewriting started by the thread 'rewriter'");
     instance.persistence.rewrites.meter(Arc::clone(&meter) as Arc<dyn SaveMeter>);
     let directory = node_directory(settings);
-    let exports = log.is_none() || cause == RewriteCause::Asked && settings.persistence.aof_format == AofFormat::Redis;
+    let is_promised = log.is_some_and(|log| log.purpose == LogPurpose::Durability);
+    let is_asked = cause == RewriteCause::Asked;
+    let exports = log.is_none() || is_asked && (!is_promised || settings.persistence.aof_format == AofFormat::Redis);
     let keyed = log.map_or(Ok(()), |log| rekey::read_again(log, settings, &directory, cause));
     let renewed = keyed.map_err(SaveError::from).and_then(|()| log.map_or(Ok(None), |log| renew(instance, log, &meter, backup)));
     let written = renewed.and_then(|device| {
         if exports {
-            export(instance, &directory, log.is_some(), &meter)?;
+            export(instance, &directory, is_promised, &meter)?;
         }
         Ok(device)
     });
@@ -192,7 +203,7 @@ fn rewrite(
             tracing::info!("Background AOF rewrite finished successfully");
             (RewriteOutcome::Done, device)
         }
-        Err(SaveError::Cancelled) => {
+        Err(error) if matches!(error, SaveError::Cancelled) || log.is_some_and(|log| log.naming.has_ended()) => {
             tracing::warn!("The rewriting of the log was given up");
             (RewriteOutcome::Cancelled, None)
         }

@@ -11,6 +11,7 @@ use almandine_config::Settings;
 use almandine_io::memory::HUGE_PAGE_BYTES;
 use almandine_io::{files, mapping};
 use almandine_oplog::directory::{identity, rings_path};
+use almandine_oplog::manifest::Manifest;
 use almandine_oplog::{LogKeys, Rings};
 
 use crate::workers;
@@ -104,12 +105,61 @@ pub(super) fn failed(directory: &Path, error: &io::Error) -> io::Error {
     ))
 }
 
-/// Removes the rings of a log; what they held is in its files.
-pub(super) fn remove_all(directory: &Path, log: u128) {
-    let own = format!("{log:032x}-");
-    for name in mapping::names(directory).unwrap_or_default().iter().filter(|name| name.starts_with(&own)) {
-        if let Err(error) = mapping::remove(directory, name) {
-            tracing::warn!("The ring {name} stays in {}: {error}", directory.display());
+/// Whether the rings of this process lie where a start looks for those of the log in `log_files`: while there is no log its
+/// directory may be moved, and another one named.
+///
+/// # Errors
+/// When they do not.
+pub(super) fn check_place(rings: &Rings, log_files: &Path) -> io::Result<()> {
+    let Some(directory) = &rings.options().directory else { return Ok(()) };
+    let refused = |why: &str| {
+        let place = directory.display();
+        io::Error::other(format!("the rings of this process {why} {place}: have the log's directory where it was, or restart"))
+    };
+    if directory.file_name() == rings_path(log_files).file_name() && !lie_within(rings, log_files) {
+        return Err(refused("lie with another log, in"));
+    }
+    let there = mapping::names(directory)?;
+    let is_there = rings.names().iter().all(|name| there.contains(&name.file()));
+    if is_there { Ok(()) } else { Err(refused("are not there any more, in")) }
+}
+
+/// Rings that count no more: their directory, and their names.
+#[derive(Debug, Default)]
+pub(super) struct StaleRings(Vec<(PathBuf, Vec<String>)>);
+
+impl StaleRings {
+    /// All of a log, in `directory`.
+    pub(super) fn of(log: u128, directory: &Path) -> Self {
+        Self(vec![named_so(directory, |name| is_of(log, name))])
+    }
+
+    /// When this log counts, whose files are in `log_files`: those of the one before, and what others have left there.
+    pub(super) fn behind(log: u128, log_files: &Path, before: &Manifest) -> Self {
+        let within = named_so(&rings_path(log_files), |name| !is_of(log, name));
+        let former = before.rings.iter().filter(|_| before.id != log);
+        let former = former.map(|rings| named_so(&rings.directory(log_files), |name| is_of(before.id, name)));
+        Self(former.filter(|(directory, _)| *directory != within.0).chain([within.clone()]).collect())
+    }
+
+    /// Removes them; what they held is in files.
+    pub(super) fn remove(self) {
+        for (directory, names) in &self.0 {
+            for name in names {
+                if let Err(error) = mapping::remove(directory, name) {
+                    tracing::warn!("The ring {name} stays in {}: {error}", directory.display());
+                }
+            }
         }
     }
+}
+
+fn is_of(log: u128, name: &str) -> bool {
+    name.starts_with(&format!("{log:032x}-"))
+}
+
+fn named_so(directory: &Path, is_stale: impl Fn(&str) -> bool) -> (PathBuf, Vec<String>) {
+    let mut names = mapping::names(directory).unwrap_or_default();
+    names.retain(|name| is_stale(name));
+    (directory.to_owned(), names)
 }

@@ -7,22 +7,31 @@ use std::sync::{Arc, PoisonError};
 
 use almandine_config::Settings;
 use almandine_config::choices::CommitTier;
-use almandine_instance::Instance;
-use almandine_io::sync::Mutex;
+use almandine_instance::{Instance, LogPurpose};
+use almandine_io::sync::{Condvar, Mutex};
 use almandine_keyspace::StorageCiphers;
 use almandine_oplog::append::Appender;
 use almandine_oplog::archive::NamedBase;
-use almandine_oplog::writer::{LogProgress, LogWriter, WriterOptions};
+use almandine_oplog::writer::{LogProgress, LogWriter, SyncMode, WriterOptions};
 use almandine_oplog::{LogKeys, NoKey, RingSource, Rings};
 
 use super::found::mode;
 use super::listener::Listener;
+use super::naming::Naming;
 use super::rings::lie_within;
 
 /// Whether replies wait for the archive.
 pub(super) fn is_awaited(settings: &Settings) -> bool {
     let persistence = &settings.persistence;
     !persistence.log_object_url.is_empty() && persistence.commit_tier == CommitTier::ObjectStore
+}
+
+/// Whether all pages of `storage-dir` can be read with these keys.
+///
+/// # Errors
+/// When one that they need is not there.
+pub(super) fn check_page_keys(ciphers: &StorageCiphers, keys: &LogKeys) -> Result<(), NoKey> {
+    ciphers.keys().keys().try_for_each(|mark| keys.check(mark))
 }
 
 /// See the module.
@@ -39,6 +48,8 @@ pub(crate) struct RunningLog {
     pub(super) has_rings_within: bool,
     /// What is written is encrypted with, and what there is can be read with.
     keys: Mutex<Arc<LogKeys>>,
+    pub(super) naming: Naming,
+    pub(super) purpose: LogPurpose,
     /// Those of `storage-dir`.
     ciphers: Option<Arc<StorageCiphers>>,
 }
@@ -50,6 +61,8 @@ pub(super) struct Written {
     /// The number of the last base that there was.
     pub(super) last_base: u64,
     pub(super) keys: Arc<LogKeys>,
+    pub(super) naming: Naming,
+    pub(super) purpose: LogPurpose,
 }
 
 impl RunningLog {
@@ -58,16 +71,19 @@ impl RunningLog {
         instance: &Arc<Instance>,
         log: Appender,
         source: RingSource,
-        Written { rings, progress, last_base, keys }: Written,
+        Written { rings, progress, last_base, keys, naming, purpose }: Written,
     ) -> io::Result<Self> {
         if !log.is_direct() {
             tracing::info!("The log is written through the page cache: its file system has no direct writes");
         }
         let rings_survive = rings.options().directory.is_some();
-        let options = WriterOptions { mode: mode(&instance.config.snapshot().settings), rings_survive };
+        let settings = &instance.config.snapshot().settings;
+        // What is for a backup is synced when that is sealed.
+        let mode = if purpose == LogPurpose::Backup { SyncMode::Never } else { mode(settings) };
+        let options = WriterOptions { mode, rings_survive };
         let listener =
-            Box::new(Listener { instance: Arc::clone(instance), progress: Arc::clone(&progress), has_told: false.into() });
-        progress.await_archive(is_awaited(&instance.config.snapshot().settings));
+            Box::new(Listener { instance: Arc::clone(instance), progress: Arc::clone(&progress), purpose, has_told: false.into() });
+        progress.await_archive(is_awaited(settings));
         let (directory, id) = (log.directory().to_owned(), log.manifest().id);
         // What was before it is not known.
         let number = log.manifest().base.map_or(0, |base| base.number);
@@ -78,9 +94,20 @@ impl RunningLog {
         let pressed = Arc::clone(&progress);
         rings.on_much(move || pressed.press());
         let has_rings_within = lie_within(&rings, &directory);
-        instance.persistence.log.begin(progress, rings, instance.keyspace.log().order());
+        instance.persistence.log.begin(purpose, progress, rings, instance.keyspace.log().order());
         let keys = Mutex::new(keys);
-        Ok(Self { writer, directory, id, has_rings_within, last_base: last_base.into(), named_base, keys, ciphers })
+        Ok(Self {
+            writer,
+            directory,
+            id,
+            has_rings_within,
+            last_base: last_base.into(),
+            named_base,
+            keys,
+            naming,
+            purpose,
+            ciphers,
+        })
     }
 
     pub(super) fn keys(&self) -> Arc<LogKeys> {
@@ -101,8 +128,7 @@ impl RunningLog {
     /// # Errors
     /// When one that they need is not there.
     pub(super) fn check_page_keys(&self, keys: &LogKeys) -> Result<(), NoKey> {
-        let needed = self.ciphers.as_ref().map(|ciphers| ciphers.keys()).unwrap_or_default();
-        needed.keys().try_for_each(|mark| keys.check(mark))
+        self.ciphers.as_ref().map_or(Ok(()), |ciphers| check_page_keys(ciphers, keys))
     }
 
     pub(super) fn named_base(&self) -> NamedBase {
@@ -128,9 +154,29 @@ pub(crate) struct LogSlot {
     last: Mutex<Option<Arc<RunningLog>>>,
     /// The last one has its end, and no ring of it counts.
     has_ended: AtomicBool,
+    /// A log begins or ends.
+    is_turning: Mutex<bool>,
+    turned: Condvar,
+}
+
+/// The right to begin a log or to end one.
+pub(super) struct Turn<'s>(&'s LogSlot);
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        *self.0.is_turning.lock().unwrap_or_else(PoisonError::into_inner) = false;
+        self.0.turned.notify_all();
+    }
 }
 
 impl LogSlot {
+    /// No log begins or ends but by the caller, until this is dropped. Not in a batch: what a log waits for there may wait for it.
+    pub(super) fn turn(&self) -> Turn<'_> {
+        let is_turning = self.is_turning.lock().unwrap_or_else(PoisonError::into_inner);
+        *self.turned.wait_while(is_turning, |is_turning| *is_turning).unwrap_or_else(PoisonError::into_inner) = true;
+        Turn(self)
+    }
+
     pub(crate) fn get(&self) -> Option<Arc<RunningLog>> {
         self.running.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -158,5 +204,10 @@ impl LogSlot {
 
     pub(crate) fn has_ended(&self) -> bool {
         self.has_ended.load(Ordering::Relaxed)
+    }
+
+    /// There was no log yet, or the last one has its end.
+    pub(super) fn is_settled(&self) -> bool {
+        self.last().is_none() || self.has_ended()
     }
 }

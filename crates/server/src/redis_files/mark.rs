@@ -14,6 +14,7 @@ use std::io::{self, ErrorKind};
 use std::path::Path;
 
 use almandine_io::files;
+use almandine_oplog::crc32c;
 
 use super::own::Own;
 use super::source::{Source, bytes_of};
@@ -115,7 +116,7 @@ pub(super) fn describe(path: &Path) -> io::Result<(u64, u32)> {
     let begin = bytes.saturating_sub(SUMMED_BYTES);
     let mut end = vec![0; usize::try_from(bytes - begin).unwrap_or(0)];
     file.read_exact_at(&mut end, begin).map_err(of_file)?;
-    Ok((bytes, crc32c::crc32c(&end)))
+    Ok((bytes, crc32c::sum(&end)))
 }
 
 #[cfg(test)]

@@ -17,6 +17,7 @@ use std::io::{self, ErrorKind};
 use std::path::Path;
 
 use almandine_io::files;
+use almandine_oplog::crc32c;
 
 use super::mark::{describe, of_file, of_redis};
 use super::source::bytes_of;
@@ -149,7 +150,7 @@ pub(super) fn describe_snapshot(path: &Path) -> io::Result<Option<(u64, u32)>> {
     let (bytes, end_sum) = describe(path)?;
     let mut begin = vec![0; usize::try_from(bytes.min(SUMMED_BYTES)).unwrap_or(0)];
     files::open(path).and_then(|file| file.read_exact_at(&mut begin, 0)).map_err(|error| of_file(path, &error))?;
-    Ok(Some((bytes, crc32c::crc32c_append(end_sum, &begin))))
+    Ok(Some((bytes, crc32c::added(end_sum, &begin))))
 }
 
 #[cfg(test)]

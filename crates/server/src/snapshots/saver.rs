@@ -191,8 +191,8 @@ fn end(instance: &Instance, host: &dyn Host, request: ShutdownRequest) {
         tracing::warn!("Writing initial AOF. Exit anyway.");
     }
     let snapshot = instance.config.snapshot();
-    if !instance.persistence.log.is_on() {
-        // An append-only file of Redis that is being written holds a snapshot up.
+    if !instance.persistence.log.is_promised() {
+        // An append-only file of Redis that is being written, or the base of a backup, holds a snapshot up.
         instance.persistence.rewrites.cancel();
     }
     if !saves_at_end(&snapshot.settings, request) || instance.persistence.is_loading() {

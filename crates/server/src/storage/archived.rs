@@ -153,7 +153,7 @@ impl PageTarget for FetchedPages {
             return NoPages.check(again);
         }
         // What belongs to a log is not deleted for another one, nor what this one may have left elsewhere.
-        if again { Ok(()) } else { self.open(Contents::Passing).map(|_| ()) }
+        if again { Ok(()) } else { self.open(Contents::Passing(None)).map(|_| ()) }
     }
 
     fn begin(&mut self, log: u128, table: &Path) -> Result<PageTable, ArchiveFault> {

@@ -8,7 +8,7 @@ use almandine_config::Settings;
 use almandine_config::choices::{CopyReads, StorageDevice};
 use almandine_device::watched::Health;
 use almandine_device::{
-    Device, FaultPlan, FaultyDevice, FileDevice, FileOptions, MemoryDevice, NullDevice, OpenMode, Quota, Removed, ShardedDevice,
+    Device, FaultPlan, FaultyDevice, FileDevice, FileOptions, MemoryDevice, NullDevice, Quota, Removed, ShardedDevice,
     WatchedDevice,
 };
 use almandine_instance::Instance;
@@ -17,12 +17,14 @@ use almandine_keyspace::{Storage, StorageCiphers};
 use almandine_oplog::LogKeys;
 
 mod archived;
+mod contents;
 mod devices;
 mod pages;
 mod streak;
 
 pub use archived::FetchedPages;
 pub(crate) use archived::ShippedPages;
+pub(crate) use contents::{Contents, LastBase, begins, belongs, belongs_to_none};
 pub use pages::{PagesRead, read_pages};
 
 #[cfg(feature = "object-store")]
@@ -66,29 +68,6 @@ pub(crate) fn is_configured(settings: &Settings) -> bool {
 pub(crate) fn outlives(settings: &Settings) -> bool {
     let storage = &settings.storage;
     storage.device == StorageDevice::File && !storage.directories.is_empty() && storage.object_url.is_empty()
-}
-
-/// What the directories of the storage have at the start, and what becomes of it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Contents {
-    /// Nothing that outlives the server.
-    Passing,
-    /// What belongs to a log that begins, or whose base names nothing of it: nothing yet.
-    Begun(u128),
-    /// What the base of this log names.
-    Kept(u128),
-}
-
-impl Contents {
-    /// How the directories are opened, whose files are of this size where they are begun.
-    pub(crate) fn options(self, segment_bytes: u64) -> FileOptions {
-        let of = |log: u128, mode| FileOptions { mode, segment_bytes, label: format!("log {log:032x}"), ..FileOptions::default() };
-        match self {
-            Self::Passing => FileOptions { segment_bytes, ..FileOptions::default() },
-            Self::Begun(log) => of(log, OpenMode::Empty),
-            Self::Kept(log) => of(log, OpenMode::Keep),
-        }
-    }
 }
 
 /// Refuses settings with which the storage cannot work; their relative paths begin at `base`. It opens and makes nothing.
@@ -161,6 +140,9 @@ pub(crate) fn open(settings: &Settings, base: &Path, (contents, keys): (Contents
         Ok(device.map(|device| Arc::new(WatchedDevice::new(device, Arc::clone(&health))) as _))
     };
     let (pages, values) = (make(Part::Log)?, make(Part::Values)?);
+    if let (Contents::Kept(base), Some(pages), Some(values)) = (contents, &pages, &values) {
+        belongs([pages, values], base.log)?;
+    }
     let storage = pages.zip(values).map(|(pages, values)| Storage { pages, values, ciphers: Arc::new(StorageCiphers::new(keys)) });
     Ok(Opened { storage, health: Arc::clone(&health), watch: Watch { objects, devices: devices::Watch::new(health) } })
 }

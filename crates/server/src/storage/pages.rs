@@ -10,7 +10,7 @@ use almandine_oplog::LogKeys;
 use almandine_recovery::base::{DeviceItem, DeviceReader};
 use almandine_recovery::load::FileInput;
 
-use super::{Contents, FileOptions, Part, open_directories};
+use super::{Contents, FileOptions, LastBase, Part, open_directories};
 
 /// What was read, and had its checksums.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -29,12 +29,14 @@ pub struct PagesRead {
 /// # Errors
 /// `InvalidData` where something is damaged, `NotFound` where it is missing, else as the system reports.
 pub fn read_pages(table: &Path, directories: &[PathBuf], (log, keys): (u128, Option<Arc<LogKeys>>)) -> io::Result<PagesRead> {
+    let mut table = DeviceReader::open(FileInput::new(files::open(table)?)).map_err(io::Error::other)?;
+    let base = LastBase { log, number: table.head().base };
     let open = |part: Part| {
         let directories: Vec<PathBuf> = directories.iter().map(|directory| directory.join(part.name())).collect();
         if let Some(missing) = directories.iter().find(|directory| !files::is_directory(directory)) {
             return Err(io::Error::new(ErrorKind::NotFound, format!("there is no directory {}", missing.display())));
         }
-        let options = Contents::Kept(log).options(FileOptions::default().segment_bytes);
+        let options = Contents::Kept(base).options(FileOptions::default().segment_bytes);
         open_directories(&directories, &FileOptions { direct: false, ..options }).map(|(device, _)| device)
     };
     let storage = Storage {
@@ -42,7 +44,6 @@ pub fn read_pages(table: &Path, directories: &[PathBuf], (log, keys): (u128, Opt
         values: open(Part::Values)?,
         ciphers: Arc::new(StorageCiphers::new(keys.unwrap_or_default())),
     };
-    let mut table = DeviceReader::open(FileInput::new(files::open(table)?)).map_err(io::Error::other)?;
     let (mut reader, mut read) = (PageReader::default(), PagesRead::default());
     loop {
         // They are in front of all else.

@@ -10,6 +10,7 @@ use std::{fs, thread};
 use almandine_testkit::{Client, Program, Server, Value};
 
 mod storage;
+mod without_log;
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -94,6 +95,51 @@ fn has_a_prefix(client: &mut Client) -> u64 {
     last
 }
 
+/// Writes keys of rising numbers, each with the one that says how many there are, until it is told to end.
+struct Writer {
+    done: Arc<AtomicBool>,
+    written: Arc<AtomicU64>,
+    thread: thread::JoinHandle<()>,
+}
+
+impl Writer {
+    fn start(server: &Server) -> Self {
+        let (done, written) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
+        let (mut client, is_done, count) = (server.client(), Arc::clone(&done), Arc::clone(&written));
+        let thread = thread::spawn(move || {
+            for number in 1_u64.. {
+                if is_done.load(Ordering::Relaxed) {
+                    return;
+                }
+                let set = [vec!["MULTI".to_owned()], vec!["SET".to_owned(), format!("key:{number}"), number.to_string()]];
+                let last = [vec!["SET".to_owned(), "last".to_owned(), number.to_string()], vec!["EXEC".to_owned()]];
+                let replies = client.pipeline(&[set, last].concat()).unwrap();
+                assert!(replies.iter().all(|reply| !reply.is_error()), "{replies:?}");
+                count.store(number, Ordering::SeqCst);
+            }
+        });
+        Self { done, written, thread }
+    }
+
+    fn count(&self) -> u64 {
+        self.written.load(Ordering::SeqCst)
+    }
+
+    fn await_more(&self, more: u64) {
+        let (least, began) = (self.count() + more, Instant::now());
+        while self.count() < least {
+            assert!(began.elapsed() < PATIENCE);
+            thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    fn end(self) -> u64 {
+        self.done.store(true, Ordering::Relaxed);
+        self.thread.join().unwrap();
+        self.written.load(Ordering::SeqCst)
+    }
+}
+
 /// A server that is restored beside the one that was backed up has what was done when the backup was sealed, as one moment; both
 /// outlive a kill, though their logs are one.
 #[test]
@@ -109,46 +155,26 @@ fn a_backup_taken_beside_writers_is_of_one_moment() {
             Server::start(&Program::Almandine, &flags.iter().map(String::as_str).collect::<Vec<_>>())
         };
         let mut server = start(&home);
-        let (done, written) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
-        let writer = {
-            let (mut client, done, written) = (server.client(), Arc::clone(&done), Arc::clone(&written));
-            thread::spawn(move || {
-                for number in 1_u64.. {
-                    if done.load(Ordering::Relaxed) {
-                        return;
-                    }
-                    let set = [vec!["MULTI".to_owned()], vec!["SET".to_owned(), format!("key:{number}"), number.to_string()]];
-                    let last = [vec!["SET".to_owned(), "last".to_owned(), number.to_string()], vec!["EXEC".to_owned()]];
-                    client.pipeline(&[set, last].concat()).unwrap();
-                    written.store(number, Ordering::SeqCst);
-                }
-            })
-        };
+        let writer = Writer::start(&server);
         let mut client = server.client();
-        let count = || written.load(Ordering::SeqCst);
-        let await_count = |least: u64| {
-            while count() < least {
-                thread::sleep(Duration::from_millis(1));
-            }
-        };
-        await_count(500);
+        writer.await_more(500);
         assert_eq!(client.line("BACKUP START"), Value::ok());
         await_state(&mut client, "incrementing");
         let base = list(&mut client);
         assert!(base.len() == 1 && base[0].starts_with(home.0.join("backupdir")) && base[0].exists(), "{base:?}");
-        await_count(count() + 500);
-        let before = count();
+        writer.await_more(500);
+        let before = writer.count();
         assert_eq!(client.line("BACKUP SEAL"), Value::ok());
         // What was on its way when the answer was may be in it.
-        let after = count() + 1;
+        let after = writer.count() + 1;
         let files = list(&mut client);
         assert!(files.len() >= 4 && files[..1] == base[..], "{files:?}");
         let [state, error, began, ended] = status(&mut client);
         assert!(state == "sealed" && error.is_empty() && began.parse::<u64>().unwrap() <= ended.parse::<u64>().unwrap());
         // The log goes on, and drops what the backup has.
-        await_count(count() + 500);
+        writer.await_more(500);
         assert!(!client.line("BGREWRITEAOF").is_error());
-        await_count(count() + 500);
+        writer.await_more(500);
         elsewhere.restore(&files);
         let mut restored = start(&elsewhere);
         let last = has_a_prefix(&mut restored.client());
@@ -157,12 +183,11 @@ fn a_backup_taken_beside_writers_is_of_one_moment() {
         restored.kill();
         restored.start_again();
         assert_eq!(restored.client().line("GET mine"), Value::Bulk(b"1".to_vec()));
-        done.store(true, Ordering::Relaxed);
-        writer.join().unwrap();
+        let count = writer.end();
         server.kill();
         server.start_again();
         let mut client = server.client();
-        assert_eq!(has_a_prefix(&mut client), count());
+        assert_eq!(has_a_prefix(&mut client), count);
         // Another process knows of no backup, and removes its files when it is told to.
         assert_eq!(status(&mut client)[0], "idle");
         assert!(error_of_start(&mut client).contains("it has to be empty"));
@@ -179,7 +204,6 @@ fn error_of_start(client: &mut Client) -> String {
 fn what_cannot_be_done_with_a_backup_is_told() {
     let server = Server::start(&Program::Almandine, &[]);
     let mut client = server.client();
-    assert_eq!(error_of_start(&mut client), "ERR a backup needs the log of writes: set appendonly to yes");
     assert_eq!(status(&mut client), ["idle", "", "0", "0"]);
     assert_eq!(client.line("CONFIG SET appendonly yes"), Value::ok());
     for command in ["BACKUP SEAL", "BACKUP ABORT"] {

@@ -151,7 +151,7 @@ fn start(flags: &[String]) -> Server {
 
 /// Begins a backup that copies as slowly as it can, and waits until it does.
 fn begin_slowly(client: &mut Client) {
-    assert_eq!(client.line("CONFIG SET backup-copy-rate 1mb"), Value::ok());
+    assert_eq!(client.line("CONFIG SET backup-copy-rate 1kb"), Value::ok());
     assert_eq!(client.line("BACKUP START"), Value::ok());
     let began = Instant::now();
     while list(client).is_empty() {
@@ -169,7 +169,9 @@ fn has_what_its_base_names(fsync: &str, start_first: &dyn Fn(&[String]) -> Serve
     let writers = Writers::start(&server);
     let mut client = server.client();
     writers.await_more(KEYS + KEYS / 2);
-    assert!(info(&mut client, "storage_device_bytes") > 3 * (16 << 20), "the data is larger than memory");
+    let on_device = info(&mut client, "storage_device_bytes");
+    // What is dead there is given back sooner or later.
+    assert!(on_device > 2 * (16 << 20), "the data is larger than memory: {on_device}");
     begin_slowly(&mut client);
     for _ in 0..2 {
         writers.await_more(KEYS);
@@ -288,6 +290,23 @@ fn what_ends_a_backup_gives_the_space_back() {
     assert_eq!(info(&mut client, "storage_leased_bytes"), 0);
     assert_eq!(client.line("BACKUP CLEANUP"), Value::ok());
     assert_eq!(left(&home), 0);
+
+    // One that is copied fails when the log ends, and the next log has its own.
+    hold(&server, &mut client);
+    assert_eq!(client.line("CONFIG SET appendonly no"), Value::ok());
+    await_state(&mut client, "failed");
+    let began = Instant::now();
+    while (info(&mut client, "storage_leased_bytes"), info(&mut client, "storage_retained_bytes")) != (0, 0) {
+        assert!(began.elapsed() < PATIENCE);
+        thread::sleep(Duration::from_millis(10));
+    }
+    churn(&server, KEYS);
+    assert_eq!(client.line("BACKUP CLEANUP"), Value::ok());
+    assert_eq!(client.line("CONFIG SET appendonly yes backup-copy-rate 1gb"), Value::ok());
+    assert_eq!(client.line("BACKUP START"), Value::ok());
+    await_state(&mut client, "incrementing");
+    assert_eq!(client.line("BACKUP SEAL"), Value::ok());
+    assert_eq!(client.line("BACKUP CLEANUP"), Value::ok());
 
     // What is damaged is in no backup, and the server goes on.
     let pages = home.0.join("storage/log");

@@ -105,7 +105,7 @@ impl WorkerService {
         let context = &self.worker.runner.context;
         let log = &context.instance.persistence.log;
         if matches!(unblock.answer, UnblockAnswer::Served(..)) && log.is_on() && step!(CloseUnlogged, log.breaks().1, else false) {
-            // It was served before writes were refused, and it is not known whether the log has that.
+            // The log is given up: it was served before writes were refused, and it is not known whether the log has that.
             control.kill(unblock.client, false);
             return;
         }
@@ -195,7 +195,7 @@ impl WorkerService {
         }
     }
 
-    /// The log is broken: clients that wait for nothing but its being durable are told that it is not.
+    /// The log is broken and given up: clients that wait for nothing but its being durable are told that it is not.
     pub(crate) fn deny_commits(&mut self, control: &mut dyn Control<Connection>) {
         let waiting: Vec<ConnectionId> = self.unconfirmed.iter().map(|(_, id)| *id).collect();
         for id in waiting {

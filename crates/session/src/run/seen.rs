@@ -6,16 +6,37 @@
 //! was done before its end.
 
 use almandine_base::step;
+use almandine_command_spec::Group;
 use almandine_handler::{Context, Dispatch, Flags, Handler, Table};
 
 use crate::steps::plan::Planned;
 
-/// Commands whose replies depend on no data: an operator and a monitor are answered while a disk or an object store is away.
-const BLIND: [&str; 4] = ["PING", "ECHO", "TIME", "INFO"];
+/// Commands beside those on the connection whose replies depend on no data, with the subcommands of those that have some: operators
+/// and monitors are answered while a disk or an object store is away, and clients connect.
+const BLIND: [&str; 16] = [
+    "TIME",
+    "INFO",
+    "CONFIG",
+    "COMMAND",
+    "ACL",
+    "LATENCY",
+    "SHUTDOWN",
+    "BGREWRITEAOF",
+    "MULTI",
+    "DISCARD",
+    "SUBSCRIBE",
+    "UNSUBSCRIBE",
+    "PSUBSCRIBE",
+    "PUNSUBSCRIBE",
+    "SSUBSCRIBE",
+    "SUNSUBSCRIBE",
+];
 
-/// Whether a command is one of them.
-pub(crate) fn is_blind(dispatch: &Dispatch, table: &Table) -> bool {
-    dispatch.key == 0 && BLIND.contains(&table.row(dispatch.index).command.spec.name)
+/// Whether the reply to a command depends on no data.
+fn is_blind(dispatch: &Dispatch, table: &Table) -> bool {
+    let spec = table.row(dispatch.index).command.spec;
+    let name = spec.name.split('|').next().unwrap_or_default();
+    dispatch.key == 0 && (spec.group == Group::Connection || BLIND.contains(&name))
 }
 
 /// See the module.

@@ -7,12 +7,11 @@ use almandine_base::Output;
 use almandine_base::output::Mark;
 use almandine_base::points::{Witness, witness};
 use almandine_handler::follow::Refused;
-use almandine_handler::{Client, Dispatch, Flags, ReplyMode, tracking, transaction};
+use almandine_handler::{Client, Dispatch, Flags, ReplyMode, Transaction, tracking, transaction};
 use almandine_resp::Args;
 
 use crate::run::outcome::{BatchEnd, Pending};
 use crate::run::runner::{Called, steps};
-use crate::run::seen::is_blind;
 use crate::state::connection::Connection;
 use crate::state::worker::Worker;
 use crate::steps::admit::{Admission, admit, is_other_protocol, is_reading_script};
@@ -38,15 +37,13 @@ impl Worker {
             // What is refused has seen nothing.
             Some(dispatch) => match self.admit_one(&connection.client, dispatch, args) {
                 Admission::Paused => return BatchEnd::Paused,
-                Admission::Granted => {
-                    if !is_blind(dispatch, self.runner.context.table) {
+                Admission::Granted => match self.run_or_queue(connection, dispatch, args, out) {
+                    Ok(begin) => mark = begin,
+                    Err(pending) => {
                         self.runner.seen.forget();
+                        return BatchEnd::Pending(pending);
                     }
-                    match self.run_or_queue(connection, dispatch, args, out) {
-                        Ok(begin) => mark = begin,
-                        Err(pending) => return BatchEnd::Pending(pending),
-                    }
-                }
+                },
                 Admission::Refused(error) => self.runner.refuse(&mut connection.client, out, dispatch, &error),
                 Admission::Denied(denial) => self.runner.deny(&mut connection.client, out, Refused { dispatch, args, denial }),
             },
@@ -86,6 +83,10 @@ impl Worker {
     ) -> Result<Mark, Pending> {
         let queues = connection.client.transaction.is_some();
         if queues && dispatch.flags.any(Flags::EXECUTES) {
+            let client = &connection.client;
+            if client.script.is_some() || !client.transaction.as_ref().is_some_and(Transaction::is_refused) {
+                self.runner.seen.forget();
+            }
             return self.execute_queued(connection, dispatch, args, out);
         }
         if !queues || dispatch.flags.any(Flags::NOT_QUEUED) {
@@ -122,6 +123,9 @@ impl Worker {
         if let Ok(_) | Err(Pending::Key) = ran {
             tracking::finish(client, dispatch, &runner.context);
             connection.last_command = u32::from(dispatch.index);
+        }
+        if runner.seen.is_asked() {
+            runner.seen.note(std::slice::from_ref(&planned), &runner.context);
         }
         ran
     }

@@ -1,4 +1,4 @@
-//! A worker hears that the operation log is broken.
+//! A worker hears that the operation log is broken and given up. Until then what waits for a broken log waits on.
 //!
 //! What became of what waits for the log is not known: connections are closed whose replies acknowledge it, and those that it
 //! would be told to. From then on the worker refuses writes in each round, so its replies need not wait until the log goes on. A
@@ -14,7 +14,7 @@ use crate::service::receive::WorkerService;
 use crate::state::connection::Connection;
 use crate::state::script_run::Suspended;
 
-/// Breaks of the log that a worker has heard of.
+/// Breaks of the log that were given up and that a worker has heard of.
 #[derive(Debug)]
 pub(crate) struct Heard {
     pub(crate) breaks: u64,

@@ -11,8 +11,9 @@ use almandine_base::step;
 use almandine_handler::Context;
 use almandine_instance::{Hearing, LogSeal, Message, OperationLog};
 
-/// Messages that may wait. Beyond, they are dropped as those are for which a worker's mailbox has no room.
+/// Messages that may wait, and bytes of them. Beyond, they are dropped as those are for which a worker's mailbox has no room.
 const MESSAGES_MAX: usize = 1 << 16;
+const BYTES_MAX: usize = 32 << 20;
 
 /// See the module.
 #[derive(Debug, Default)]
@@ -21,6 +22,8 @@ pub(crate) struct Deferred {
     unnumbered: VecDeque<(LogSeal, Message)>,
     /// Until the units are in the log.
     numbered: VecDeque<(LogSeal, Message)>,
+    /// What both tell.
+    bytes: usize,
 }
 
 /// What is to be done with a message that has come.
@@ -58,9 +61,11 @@ impl Deferred {
             Hearing::Never => return Arrival::Dropped(message),
         };
         let Some(seal) = seal else { return Arrival::Goes(message) };
-        if self.unnumbered.len() + self.numbered.len() >= MESSAGES_MAX {
+        let bytes = told_bytes(&message);
+        if self.unnumbered.len() + self.numbered.len() >= MESSAGES_MAX || self.bytes + bytes > BYTES_MAX {
             return Arrival::Dropped(message);
         }
+        self.bytes += bytes;
         self.unnumbered.push_back((seal, message));
         log.urge(seal);
         Arrival::Waits
@@ -74,7 +79,7 @@ impl Deferred {
                     log.urge(seal);
                     self.numbered.push_back((seal, message));
                 }
-                None if self.numbered.is_empty() => return Some(message),
+                None if self.numbered.is_empty() => return Some(self.leaves(message)),
                 None => {
                     let last = self.numbered.back().map(|(seal, _)| *seal);
                     self.numbered.extend(last.map(|seal| (seal, message)));
@@ -87,18 +92,37 @@ impl Deferred {
         {
             log.urge(*seal);
         }
-        next.map(|(_, message)| message)
+        next.map(|(_, message)| self.leaves(message))
     }
 
-    /// The log is broken: what became of what they tell is not known.
+    fn leaves(&mut self, message: Message) -> Message {
+        self.bytes -= told_bytes(&message);
+        message
+    }
+
+    /// The log is broken and given up: what became of what they tell is not known.
     pub(crate) fn drain(&mut self) -> impl Iterator<Item = Message> {
+        self.bytes = 0;
         self.numbered.drain(..).chain(self.unnumbered.drain(..)).map(|(_, message)| message)
+    }
+}
+
+/// Bytes that a message tells.
+fn told_bytes(message: &Message) -> usize {
+    match message {
+        Message::Publish(publication) => publication.bytes(),
+        Message::Invalidate { keys, .. } => keys.as_ref().map_or(0, |keys| keys.len()),
+        _ => 0,
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use almandine_instance::pubsub::Publication;
     use almandine_oplog::epoch_of;
+    use bytes::Bytes;
 
     use super::*;
     use crate::service::log_rig::LogRig;
@@ -139,6 +163,31 @@ mod tests {
             }
             assert_eq!(heard, [round, round + 100], "in their order");
         }
+    }
+
+    #[test]
+    fn messages_that_wait_are_bounded_by_what_they_tell() {
+        let rig = LogRig::new("bytes");
+        let session = rig.epoch.register().unwrap();
+        session.enter();
+        let mut deferred = Deferred::default();
+        let payload = Bytes::from(vec![0; 1 << 20]);
+        let publication = || {
+            let (channel, payload) = (Bytes::from_static(b"channel"), payload.clone());
+            Message::Publish(Arc::new(Publication { shard: false, channel, payload, patterns: Box::default(), breaks: 0 }))
+        };
+        let fill = |deferred: &mut Deferred| (0..40).take_while(|_| waits(deferred, publication(), &rig.log)).count();
+        assert_eq!(fill(&mut deferred), 31, "each is longer than a mebibyte");
+        session.leave();
+        while deferred.is_any() {
+            let _ = deferred.next(&rig.log, 0);
+            std::thread::yield_now();
+        }
+        session.enter();
+        assert_eq!(fill(&mut deferred), 31, "those that have left do not count");
+        assert_eq!(deferred.drain().count(), 31);
+        assert_eq!(fill(&mut deferred), 31);
+        session.leave();
     }
 
     /// A reply to a look waits for the units that have changed its key, and for no others.

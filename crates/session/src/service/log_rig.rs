@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use almandine_epoch::Epoch;
-use almandine_instance::OperationLog;
+use almandine_instance::{LogPurpose, OperationLog};
 use almandine_oplog::append::{Appender, LogOptions};
 use almandine_oplog::directory::Directory;
 use almandine_oplog::writer::{LogListener, LogProgress, LogState, LogWriter, SyncMode, WriterOptions};
@@ -15,7 +15,7 @@ impl LogListener for Silent {
     fn advanced(&self) {}
 
     fn changed(&self, state: LogState) {
-        assert_ne!(state, LogState::Broken);
+        assert!(!state.is_broken());
     }
 }
 
@@ -47,7 +47,7 @@ impl LogRig {
         let source = Box::new(rings.source());
         let writer = LogWriter::start(appender, source, options, Box::new(Silent), Arc::clone(&progress)).unwrap();
         let log = OperationLog::default();
-        log.begin(Arc::clone(&progress), Arc::clone(&rings), Arc::clone(&order));
+        log.begin(LogPurpose::Durability, Arc::clone(&progress), Arc::clone(&rings), Arc::clone(&order));
         Self { log, progress, rings, order, epoch, writer: Some(writer), path }
     }
 

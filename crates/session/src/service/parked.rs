@@ -81,8 +81,8 @@ impl Parked {
         }
     }
 
-    /// The log is broken: what became of what they asked for is not known. From now on writes are refused in each round, until the
-    /// log goes on.
+    /// The log is broken and given up: what became of what they asked for is not known. From now on writes are refused in each
+    /// round, until the log goes on.
     pub(crate) fn close(&mut self, control: &mut dyn Control<Connection>) {
         std::mem::take(&mut self.waiting).into_values().flatten().for_each(|id| {
             control.kill(id, false);

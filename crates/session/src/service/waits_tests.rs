@@ -7,7 +7,7 @@ use std::sync::Arc;
 use almandine_base::{Output, steps};
 use almandine_config::{Config, Startup};
 use almandine_handler::Table;
-use almandine_instance::{Acl, Instance, Message};
+use almandine_instance::{Acl, Instance, LogPurpose, Message};
 use almandine_io::socket::Address;
 use almandine_keyspace::{Keyspace, Options};
 use almandine_net::{ConnectionId, Control, Next, Peer, Service};
@@ -64,7 +64,12 @@ impl Rig {
         };
         let table = Table::new(&[almandine_commands::COMMANDS, almandine_admin::COMMANDS].concat(), &[], &[]).unwrap();
         let instance = Arc::new(Instance::new(*config, Arc::clone(&keyspace), 1, Acl::open(table.catalog()), "0".repeat(40)));
-        instance.persistence.log.begin(Arc::clone(&log.progress), Arc::clone(&log.rings), Arc::clone(&log.order));
+        instance.persistence.log.begin(
+            LogPurpose::Durability,
+            Arc::clone(&log.progress),
+            Arc::clone(&log.rings),
+            Arc::clone(&log.order),
+        );
         let mut service = WorkerService::new(instance, table, keyspace.accessor().unwrap(), 0);
         let local = Address::Ip("127.0.0.1:6379".parse().unwrap());
         let peer = Peer { remote: local.clone(), local, worker: 0, descriptor: 0, names: Vec::new() };

@@ -7,6 +7,7 @@ use almandine_base::Output;
 use almandine_keyspace::Stage;
 
 use crate::run::outcome::{BatchEnd, Executed, Pending};
+use crate::run::runner::Runner;
 use crate::state::connection::Connection;
 use crate::state::received::Received;
 use crate::state::worker::Worker;
@@ -18,10 +19,11 @@ const ROOM_MADE_MAX: u32 = 64;
 
 impl Worker {
     /// Whether commands that write should wait: because the device, or compaction in memory, is slower than they are, or because
-    /// the operation log may have no room for what they do.
+    /// the operation log may have no room for what they do. While that takes nothing they do not: they are refused.
     #[inline]
     pub(crate) fn is_stalled(&mut self) -> bool {
-        self.runner.context.instance.keyspace.is_stalled() || self.runner.accessor.changes().lacks_log_room()
+        let Runner { context, accessor, .. } = &mut self.runner;
+        context.instance.keyspace.is_stalled() || accessor.changes().lacks_log_room() && !context.instance.persistence.is_unlogged()
     }
 
     /// Runs the batch while records may be on the device.

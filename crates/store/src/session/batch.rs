@@ -41,12 +41,13 @@ impl Session {
 
     fn register(store: &Arc<Shared>, thread: usize, participant: Option<Participant>) -> Option<Self> {
         debug_assert!(thread < store.counters.threads.len(), "each thread has counters of its own");
-        let has_ring = store.consumers.log().is_none_or(|rings| rings.open(thread).is_ok());
+        // Without one, for which the disk has no room, its units go beside the rings, and replies wait for them.
+        let _ = store.consumers.log().map(|rings| rings.open(thread));
         if store.consumers.has_order() {
             // The ring may have units of the session that had the thread's number before: numbers ascend in it (INV-ORDER-1).
             store.consumers.begin_epoch();
         }
-        match participant.filter(|_| has_ring) {
+        match participant {
             Some(participant) => Some(Self { store: Arc::clone(store), local: ThreadState::new(participant, thread) }),
             None => {
                 store.release_thread(thread);

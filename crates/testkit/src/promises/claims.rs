@@ -1,8 +1,6 @@
 //! Clients that wait for a group of a stream: what has been pending long enough is theirs, and they hear when the stream goes.
 
-use std::time::Duration;
-
-use super::{await_blocked, connect, figure, last_of, send};
+use super::{PATIENCE, await_blocked, connect, figure, last_of, send};
 use crate::{Client, Runtime, Value};
 
 /// For so long something must have been pending.
@@ -35,7 +33,7 @@ pub fn is_claimed_by_who_came_before<R: Runtime>(runtime: &R) {
         await_blocked(runtime, &mut control, 1);
         let taken = last_of(&mut control, &["MULTI", "XADD b 1-1 f v", "XREADGROUP GROUP g taker STREAMS b >", "EXEC"]);
         assert_eq!(taken.elements().map(<[Value]>::len), Some(2), "{taken}");
-        client.set_read_timeout(Duration::from_secs(2)).expect("a timeout");
+        client.set_read_timeout(PATIENCE).expect("a timeout");
         let reply = client.receive().unwrap_or_else(|e| panic!("round {round}: nothing was claimed: {e}"));
         assert_eq!(ids(&reply), ["1-1"]);
         assert_eq!(control.line("DEL a b"), Value::Integer(2));

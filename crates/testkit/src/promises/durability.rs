@@ -145,6 +145,8 @@ pub struct Writer {
     sent: u64,
     /// Of the units behind those that were there, the first ones.
     acknowledged: Vec<Acknowledged>,
+    /// The longest time that one of them has waited for its reply.
+    longest_ns: u64,
 }
 
 /// What a writer was told of a unit.
@@ -182,7 +184,13 @@ impl Writer {
     #[must_use]
     pub fn new(number: usize, seed: u64) -> Self {
         let random = Random::new(seed.wrapping_mul(1000) + number as u64);
-        Self { number, random, acts: 0, kept: 0, sent: 0, acknowledged: Vec::new() }
+        Self { number, random, acts: 0, kept: 0, sent: 0, acknowledged: Vec::new(), longest_ns: 0 }
+    }
+
+    /// The longest time that a unit has waited for its reply, of those since the last crash.
+    #[must_use]
+    pub fn longest_ns(&self) -> u64 {
+        self.longest_ns
     }
 
     fn key(&self, what: &str) -> String {
@@ -306,13 +314,18 @@ impl Writer {
             }
             let first = self.sent + 1;
             self.sent += 1 + self.random.below(load.depth) as u64;
+            let sent_ns = runtime.now_ns();
             let commands: Vec<Vec<Vec<String>>> = (first..=self.sent).map(|unit| self.commands(unit)).collect();
             if client.send(&commands.concat()).is_err() {
                 return;
             }
             for (unit, commands) in (first..).zip(commands) {
                 match self.receive(client, unit, commands.len()) {
-                    Some(Told::Done(count)) => self.acknowledged.push(Acknowledged { at_ns: runtime.now_ns(), count }),
+                    Some(Told::Done(count)) => {
+                        let at_ns = runtime.now_ns();
+                        self.longest_ns = self.longest_ns.max(at_ns - sent_ns);
+                        self.acknowledged.push(Acknowledged { at_ns, count });
+                    }
                     Some(Told::Refused) if load.may_be_refused => self.sent -= 1,
                     Some(Told::Refused) => panic!("unit {unit} of writer {} is refused", self.number),
                     None => return,
@@ -420,6 +433,7 @@ pub fn check<S: Stream>(client: &mut Client<S>, writers: &mut [Writer], promise:
         new += units.saturating_sub(writer.kept);
         (writer.kept, writer.sent) = (units, units);
         writer.acknowledged.clear();
+        writer.longest_ns = 0;
     }
     Ok(new)
 }

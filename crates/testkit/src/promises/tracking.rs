@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use super::connect;
+use super::{PATIENCE, connect};
 use crate::{Client, Runtime, Value};
 
 /// One read and one change at the same time, in each round: a client that has read the old value is told, even if nothing
@@ -15,7 +15,7 @@ pub fn is_told<R: Runtime>(runtime: &R, rounds: u64) -> usize {
     let (mut reader, mut writer) = (connect(runtime), connect(runtime));
     reader.line("HELLO 3");
     assert_eq!(reader.line("CLIENT TRACKING on"), Value::ok());
-    reader.set_read_timeout(Duration::from_secs(2)).expect("a timeout");
+    reader.set_read_timeout(PATIENCE).expect("a timeout");
     let mut raced = 0;
     for round in 0..rounds {
         // A key of its own, which no client has read before.

@@ -1,68 +1,39 @@
-//! `cargo xtask test`: every check there is, one after another, with a summary and a closing line of counts.
+//! `cargo xtask test`: every check there is, with a summary and a closing line of counts.
 //!
-//! A failed step does not stop the ones after it, except that nothing runs against a server that was not built. The proofs run
-//! against a build with debug assertions, so that the invariants are checked under load; the full run repeats them with the
-//! release build, which is what users get.
+//! First what looks at the sources, and all builds, one after another; then what they have built, as jobs beside each other
+//! ([`beside`]). A failed step does not stop the others, except that nothing runs that was not built. The proofs run against a
+//! build with debug assertions, so that the invariants are checked under load; the full run repeats them with the release build,
+//! which is what users get.
 
+mod beside;
+mod binaries;
 mod output;
+mod step;
+mod summary;
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use self::output::{Counts, Output, Stream};
+use self::beside::{Job, Kind};
+use self::binaries::Binary;
+use self::step::{Ended, Step, cargo, execute, execute_beside, program};
+use self::summary::summary;
 
 use crate::root::target;
 use crate::{clients, prerequisites, redis_suite, tidy};
 
-/// A command of the run.
-struct Step {
-    name: String,
-    arguments: Vec<String>,
-    environment: Vec<(&'static str, String)>,
-}
+/// What has tests under loom.
+#[rustfmt::skip]
+const LOOM: &[&str] = &[
+    "--profile", "fast", "--package", "almandine-io", "--package", "almandine-epoch", "--package", "almandine-store",
+    "--lib", "--test", "loom",
+];
 
-/// How a step ended.
-struct Ended {
-    name: String,
-    passed: usize,
-    failed: usize,
-    skipped: usize,
-    took: Duration,
-    /// What failed in it, and why where that is known: told once more at the very end.
-    problems: Vec<String>,
-    /// What of it could not be run on this machine, by name and with the reason: told at the very end.
-    left_out: Vec<String>,
-}
-
-impl Ended {
-    fn new(name: &str, took: Duration) -> Self {
-        Self { name: name.to_owned(), passed: 0, failed: 0, skipped: 0, took, problems: Vec::new(), left_out: Vec::new() }
-    }
-}
-
-/// Problems that a failed step may have at the end; the whole is above.
-const PROBLEMS_MAX: usize = 12;
-/// Lines that one problem may have, and characters that such a line may have.
-const PROBLEM_LINES_MAX: usize = 32;
-const PROBLEM_CHARS_MAX: usize = 300;
-
-/// Proofs of the test kit, each a test binary: all that there are.
-fn proof_names(root: &Path) -> Vec<String> {
-    let files =
-        fs::read_dir(root.join("crates/testkit/tests")).into_iter().flatten().filter_map(Result::ok).map(|entry| entry.path());
-    let sources = files.filter(|path| path.extension().is_some_and(|extension| extension == "rs"));
-    let mut names: Vec<_> = sources.filter_map(|path| Some(path.file_stem()?.to_str()?.to_owned())).collect();
-    names.sort_unstable();
-    names
-}
-
-/// Crates with tests under loom, and the arguments that select them.
-const LOOM: &[(&str, &[&str])] =
-    &[("almandine-io", &["--lib", "model"]), ("almandine-epoch", &["--test", "loom"]), ("almandine-store", &["--lib", "model"])];
+/// Crates whose docs have examples that run. Of the others, cargo would have each read for nothing.
+const WITH_EXAMPLES: &[&str] = &["--package", "almandine-epoch", "--package", "almandine-store"];
 
 /// The simulation of `io`, and what runs in it.
 #[rustfmt::skip]
@@ -75,100 +46,198 @@ const SIM: &[&str] = &[
 const MUTANTS: &[&str] =
     &["--package", "almandine-server", "--package", "almandine-session", "--features", "almandine-server/mutants"];
 
+/// Mutants in the engine. The feature of `io` is what the server has, so that nothing below is built anew.
+#[rustfmt::skip]
+const ENGINE: &[&str] = &[
+    "--package", "almandine-oplog", "--package", "almandine-store", "--lib", "--test", "kept", "--test", "log",
+    "--features", "almandine-oplog/mutants,almandine-store/mutants,almandine-io/mimalloc",
+];
+
 /// Runs everything; true when all passed.
 pub(crate) fn run(full: bool) -> bool {
     let root = crate::root::root();
     let started = Instant::now();
     let mut ended = Vec::new();
-    let python = timed(&mut ended, "prerequisites", || match prerequisites::install(&root) {
-        Ok(python) => Some(python),
-        Err(e) => {
-            eprintln!("{e}");
-            None
-        }
+    // What is fetched is not needed before programs run.
+    let python = thread::scope(|scope| {
+        let fetching = scope.spawn(|| {
+            let mut ended = Vec::new();
+            let python = timed(&mut ended, "prerequisites", || prerequisites::install(&root).map_err(|e| eprintln!("{e}")).ok());
+            (python, ended)
+        });
+        sources(&root, &mut ended);
+        let (python, fetched) = fetching.join().unwrap_or_else(|cause| std::panic::resume_unwind(cause));
+        ended.extend(fetched);
+        python
     });
-    ended.push(execute(&root, &step("format", &["fmt", "--all", "--check"])));
-    ended.push(execute(&root, &step("clippy", &["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"])));
-    // They are no part of the workspace, and nothing else would say that they are out of date.
-    ended.push(execute(&root, &step("fuzz targets", &["check", "--manifest-path", "fuzz/Cargo.toml", "--bins", "--locked"])));
-    timed(&mut ended, "tidy", || tidy::run().then_some(()));
-    ended.push(execute(&root, &step("unit", &["test", "--workspace", "--exclude", "almandine-testkit", "--no-fail-fast"])));
-    ended.push(execute(&root, &step("simulation", &[&["test", "--no-fail-fast"][..], SIM].concat())));
-    ended.push(execute(
-        &root,
-        &step("clippy simulation", &[&["clippy", "--all-targets"][..], SIM, &["--", "-D", "warnings"]].concat()),
-    ));
-    for (package, selection) in LOOM {
-        let mut loom = step(&format!("loom {package}"), &["test", "--profile", "fast", "--package", package]);
-        loom.arguments.extend(selection.iter().map(|s| (*s).to_owned()));
-        loom.arguments.extend(["--target-dir".to_owned(), target(&root).join("loom").display().to_string()]);
-        loom.environment.push(("RUSTFLAGS", "--cfg loom".to_owned()));
-        // The models' stacks are too small for a panic that prints its own, as those of the mutants would.
-        loom.environment.push(("RUST_BACKTRACE", "0".to_owned()));
-        ended.push(execute(&root, &loom));
+
+    let mut run = Run { root: &root, full, python, ended, jobs: Vec::new() };
+    run.units();
+    run.simulation();
+    run.loom();
+    run.mutants();
+    run.proofs("debug", "dev");
+    run.others();
+    run.jobs();
+    if full {
+        object_storage(&root, &mut run.ended);
+        run.proofs("release", "release");
+        run.jobs();
     }
-    ended.push(execute(&root, &step("testkit", &["test", "--package", "almandine-testkit", "--lib"])));
-    ended.push(execute(&root, &step("build mutants", &[&["build"][..], MUTANTS, &["--bin", "almandine-mutants"]].concat())));
-    let engine = ["--package", "almandine-oplog", "--package", "almandine-store", "--lib", "--test", "kept", "--test", "log"];
-    let features = ["--features", "almandine-oplog/mutants,almandine-store/mutants", "mutants"];
-    ended.push(execute(&root, &step("engine mutants", &[&["test"][..], &engine, &features].concat())));
-    ended.push(execute(&root, &step("effects mutants", &[&["test"][..], MUTANTS, &["--test", "effects", "mutants"]].concat())));
-    proofs(&root, "debug", "dev", full, python.as_deref(), &mut ended);
-    let files: &[&str] = if full { &[] } else { &["--fast-part"] };
-    match redis_suite::fetch() {
-        Err(e) if !full => {
-            println!("\n=== redis suite: left out. {e}");
-            let left_out = vec![format!("Redis' own tests cannot be fetched: {e}")];
-            ended.push(Ended { skipped: 1, left_out, ..Ended::new("redis suite", Duration::ZERO) });
+    summary(&run.ended, started.elapsed())
+}
+
+/// What looks at the sources alone.
+fn sources(root: &Path, ended: &mut Vec<Ended>) {
+    ended.push(execute(root, &cargo("format", &["fmt", "--all", "--check"])));
+    timed(ended, "tidy", || tidy::run().then_some(()));
+    ended.push(execute(root, &cargo("clippy", &["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"])));
+    let simulation = [&["clippy", "--all-targets"][..], SIM, &["--", "-D", "warnings"]].concat();
+    ended.push(execute(root, &cargo("clippy simulation", &simulation)));
+    // They are no part of the workspace, and nothing else would say that they are out of date.
+    let mut fuzz = cargo("fuzz targets", &["check", "--manifest-path", "fuzz/Cargo.toml", "--bins", "--locked"]);
+    // Crates of others are checked as above.
+    fuzz.environment.push(("CARGO_TARGET_DIR", target(root).display().to_string()));
+    ended.push(execute(root, &fuzz));
+}
+
+/// What there is to run, and what has been.
+struct Run<'a> {
+    root: &'a Path,
+    full: bool,
+    python: Option<PathBuf>,
+    ended: Vec<Ended>,
+    jobs: Vec<Job<'a>>,
+}
+
+impl<'a> Run<'a> {
+    /// Runs the jobs that there are.
+    fn jobs(&mut self) {
+        let jobs = std::mem::take(&mut self.jobs);
+        self.ended.extend(beside::run(jobs));
+    }
+
+    /// Builds test programs.
+    fn build(&mut self, name: &str, selection: &[&str]) -> Vec<Binary> {
+        let (ended, binaries) = binaries::build(self.root, name, selection, &[]);
+        self.ended.push(ended);
+        binaries
+    }
+
+    /// Runs a test program as a part of a step.
+    fn job(&mut self, name: &str, binary: &Binary, arguments: &[&str], environment: &[(&'static str, String)]) {
+        let (root, mut step) = (self.root, binary.step(name, arguments));
+        step.environment.extend_from_slice(environment);
+        self.jobs.push(Job { kind: binaries::kind(binary), work: Box::new(move || execute_beside(root, &step)) });
+    }
+
+    fn units(&mut self) {
+        let workspace = ["--workspace", "--exclude", "almandine-testkit"];
+        for binary in self.build("build unit", &workspace) {
+            self.job("unit", &binary, &[], &[]);
         }
-        _ => {
-            for (name, mode) in [("redis suite", "--tolerant"), ("redis suite, files", "--own-server")] {
-                let told = timed(&mut ended, name, || Some(redis_suite::tell(&[&[mode], files].concat())));
-                if let (Some(told), Some(last)) = (told, ended.last_mut()) {
-                    (last.passed, last.failed, last.skipped) = (told.passed, told.problems.len(), told.skipped);
-                    last.problems = told.problems;
-                }
+        self.ended.push(execute(self.root, &cargo("examples in docs", &[&["test", "--doc"][..], WITH_EXAMPLES].concat())));
+    }
+
+    fn simulation(&mut self) {
+        for binary in self.build("build simulation", SIM) {
+            self.job("simulation", &binary, &[], &[]);
+        }
+    }
+
+    fn loom(&mut self) {
+        let environment =
+            [("RUSTFLAGS", "--cfg loom".to_owned()), ("CARGO_TARGET_DIR", target(self.root).join("loom").display().to_string())];
+        let (ended, binaries) = binaries::build(self.root, "build loom", LOOM, &environment);
+        self.ended.push(ended);
+        for binary in binaries {
+            let name = format!("loom {}", binary.package);
+            let models: &[&str] = if binary.is_library { &["model"] } else { &[] };
+            // The models' stacks are too small for a panic that prints its own, as those of the mutants would.
+            self.job(&name, &binary, models, &[("RUST_BACKTRACE", "0".to_owned())]);
+        }
+    }
+
+    fn mutants(&mut self) {
+        let server = [&["build"][..], MUTANTS, &["--bin", "almandine-mutants"]].concat();
+        self.ended.push(execute(self.root, &cargo("build mutants", &server)));
+        let effects = [MUTANTS, &["--test", "effects"]].concat();
+        for (name, selection) in [("effects mutants", &effects[..]), ("engine mutants", ENGINE)] {
+            for binary in self.build(&format!("build {name}"), selection) {
+                self.job(name, &binary, &["mutants"], &[]);
             }
         }
     }
-    let told = timed(&mut ended, "clients", || Some(clients::run_for_tests(&root, full)));
-    if let (Some(told), Some(last)) = (told, ended.last_mut()) {
-        (last.passed, last.failed, last.skipped) = (told.passed, told.failed, told.left_out.len());
-        (last.problems, last.left_out) = (told.failing, told.left_out);
+
+    /// Builds the server in one profile, and has the proofs and the soak run against it.
+    fn proofs(&mut self, directory: &str, profile: &str) {
+        let packages = ["build", "--package", "almandine-server", "--package", "almandine-lab", "--profile", profile];
+        let build = execute(self.root, &cargo(&format!("build {profile}"), &packages));
+        let built = build.failed == 0;
+        self.ended.push(build);
+        if !built {
+            return;
+        }
+        let built = target(self.root).join(directory);
+        let mut environment = vec![
+            ("ALMANDINE_SERVER", built.join("almandine-server").display().to_string()),
+            ("ALMANDINE_TEST_FULL", u8::from(self.full).to_string()),
+        ];
+        environment.extend(self.python.as_ref().map(|python| ("ALMANDINE_PYTHON", python.display().to_string())));
+        let soak = soak(self.root, &built, profile, self.full && profile == "release");
+        let root = self.root;
+        self.jobs.push(Job { kind: Kind::Waiting, work: Box::new(move || execute_beside(root, &soak)) });
+        for proof in self.build(&format!("build proofs {profile}"), &["--package", "almandine-testkit"]) {
+            let name = format!("{} {profile}", proof.target);
+            if proof.is_library {
+                // The tests of the kit itself know no server.
+                if profile == "dev" {
+                    self.job("testkit", &proof, &[], &[]);
+                }
+            } else if let Some(reason) = reason_against_power_cuts().filter(|_| proof.target == "power") {
+                println!("\n=== {name}: left out. {reason}");
+                let left_out = vec![format!("Power cuts on real file systems: {reason}")];
+                self.ended.push(Ended { skipped: 1, left_out, ..Ended::new(&name, Duration::ZERO) });
+            } else {
+                self.job(&name, &proof, &["--nocapture"], &environment);
+            }
+        }
     }
-    if full {
-        object_storage(&root, &mut ended);
-        proofs(&root, "release", "release", full, python.as_deref(), &mut ended);
+
+    /// Redis' own tests, and other people's clients.
+    fn others(&mut self) {
+        let (root, full) = (self.root, self.full);
+        match redis_suite::fetch() {
+            Err(e) if !full => {
+                println!("\n=== redis suite: left out. {e}");
+                let left_out = vec![format!("Redis' own tests cannot be fetched: {e}")];
+                self.ended.push(Ended { skipped: 1, left_out, ..Ended::new("redis suite", Duration::ZERO) });
+            }
+            _ => {
+                for (name, mode) in [("redis suite, files", "--own-server"), ("redis suite", "--tolerant")] {
+                    let files: &[&str] = if full { &[] } else { &["--fast-part"] };
+                    self.jobs.push(Job { kind: Kind::Waiting, work: Box::new(move || suite(name, &[&[mode], files].concat())) });
+                }
+            }
+        }
+        self.jobs.push(Job { kind: Kind::Waiting, work: Box::new(move || clients(root, full)) });
     }
-    summary(&ended, started.elapsed())
 }
 
-/// Builds the server in one profile and runs the proofs against it.
-fn proofs(root: &Path, directory: &str, profile: &str, full: bool, python: Option<&Path>, ended: &mut Vec<Ended>) {
-    let build =
-        execute(root, &step(&format!("build {profile}"), &["build", "--package", "almandine-server", "--profile", profile]));
-    let built = build.failed == 0;
-    ended.push(build);
-    if !built {
-        return;
-    }
-    for proof in proof_names(root) {
-        if let Some(reason) = reason_against_power_cuts().filter(|_| proof == "power") {
-            println!("\n=== {proof} {profile}: left out. {reason}");
-            let left_out = vec![format!("Power cuts on real file systems: {reason}")];
-            ended.push(Ended { skipped: 1, left_out, ..Ended::new(&proof, Duration::ZERO) });
-            continue;
-        }
-        let mut step =
-            step(&format!("{proof} {profile}"), &["test", "--package", "almandine-testkit", "--test", &proof, "--", "--nocapture"]);
-        step.environment.push(("ALMANDINE_SERVER", target(root).join(directory).join("almandine-server").display().to_string()));
-        step.environment.push(("ALMANDINE_TEST_FULL", u8::from(full).to_string()));
-        if let Some(python) = python {
-            step.environment.push(("ALMANDINE_PYTHON", python.display().to_string()));
-        }
-        ended.push(execute(root, &step));
-    }
-    ended.push(execute(root, &soak(root, directory, profile, full && profile == "release")));
+/// Redis' own tests in one of their modes.
+fn suite(name: &str, words: &[&str]) -> Ended {
+    let started = Instant::now();
+    let told = redis_suite::tell(words);
+    let (passed, failed, skipped) = (told.passed, told.problems.len(), told.skipped);
+    Ended { passed, failed, skipped, problems: told.problems, ..Ended::new(name, started.elapsed()) }
+}
+
+fn clients(root: &Path, full: bool) -> Ended {
+    let started = Instant::now();
+    let told = clients::run_for_tests(root, full);
+    let (passed, failed, skipped) = (told.passed, told.failed, told.left_out.len());
+    let (problems, left_out) = (told.failing, told.left_out);
+    Ended { passed, failed, skipped, problems, left_out, ..Ended::new("clients", started.elapsed()) }
 }
 
 /// Why no image of a file system can be mounted here: containers may neither mount nor have loop devices.
@@ -195,13 +264,13 @@ fn object_storage(root: &Path, ended: &mut Vec<Ended>) {
     let crates = ["--package", "almandine-device", "--package", "almandine-server", "--features", "almandine-server/object-store"];
     ended.push(execute(
         root,
-        &step("clippy objects", &[&["clippy", "--all-targets"][..], &crates, &["--", "-D", "warnings"]].concat()),
+        &cargo("clippy objects", &[&["clippy", "--all-targets"][..], &crates, &["--", "-D", "warnings"]].concat()),
     ));
-    ended.push(execute(root, &step("object storage", &[&["test"][..], &crates].concat())));
+    ended.push(execute(root, &cargo("object storage", &[&["test"][..], &crates].concat())));
     let fetch = ["test", "--package", "almandine-check", "--features", "almandine-check/object-store", "--test", "fetch"];
-    ended.push(execute(root, &step("an archive that is fetched", &fetch)));
+    ended.push(execute(root, &cargo("an archive that is fetched", &fetch)));
     let mut proof =
-        step("storage on objects", &["test", "--package", "almandine-testkit", "--test", "storage", "--", "--nocapture"]);
+        cargo("storage on objects", &["test", "--package", "almandine-testkit", "--test", "storage", "--", "--nocapture"]);
     proof.environment.push(("ALMANDINE_SERVER", target(root).join("debug").join("almandine-server").display().to_string()));
     proof.environment.push(("ALMANDINE_STORAGE_MODE", "directory above objects".to_owned()));
     proof.environment.push(("ALMANDINE_TEST_FULL", "1".to_owned()));
@@ -209,20 +278,12 @@ fn object_storage(root: &Path, ended: &mut Vec<Ended>) {
 }
 
 /// Churn beyond memory with every reply checked: three minutes, or the whole hour.
-fn soak(root: &Path, directory: &str, profile: &str, whole: bool) -> Step {
-    let target = target(root);
-    let server = target.join(directory).join("almandine-server").display().to_string();
-    let storage = target.display().to_string();
-    let mut step =
-        step(&format!("soak {profile}"), &["run", "--package", "almandine-lab", "--profile", profile, "--", "soak", "--quiet"]);
-    let place = ["--server-binary", &server, "--storage-dir", &storage];
+fn soak(root: &Path, built: &Path, profile: &str, whole: bool) -> Step {
+    let server = built.join("almandine-server").display().to_string();
+    let storage = target(root).display().to_string();
+    let place = ["soak", "--quiet", "--server-binary", &server, "--storage-dir", &storage];
     let size: &[&str] = if whole { &[] } else { &["--minutes", "3", "--maxmemory", "64mb", "--rate", "20000", "--settle", "30"] };
-    step.arguments.extend(place.iter().chain(size).map(|&argument| argument.to_owned()));
-    step
-}
-
-fn step(name: &str, arguments: &[&str]) -> Step {
-    Step { name: name.to_owned(), arguments: arguments.iter().map(|a| (*a).to_owned()).collect(), environment: Vec::new() }
+    program(&format!("soak {profile}"), &built.join("almandine-lab"), &[&place, size].concat())
 }
 
 fn timed<T>(ended: &mut Vec<Ended>, name: &str, work: impl FnOnce() -> Option<T>) -> Option<T> {
@@ -234,124 +295,55 @@ fn timed<T>(ended: &mut Vec<Ended>, name: &str, work: impl FnOnce() -> Option<T>
     result
 }
 
-/// Runs a step, shows its output as it comes, and counts what it reports.
-fn execute(root: &Path, step: &Step) -> Ended {
-    println!("\n=== {}: cargo {}", step.name, step.arguments.join(" "));
-    let started = Instant::now();
-    let mut command = Command::new("cargo");
-    command.args(&step.arguments).current_dir(root).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    // Cargo says RUSTFLAGS and the like to its children; a step decides for itself.
-    command.env_remove("RUSTFLAGS");
-    for (name, value) in &step.environment {
-        command.env(name, value);
-    }
-    let output = Mutex::new(Output::default());
-    let status = command.spawn().and_then(|mut child| {
-        thread::scope(|scope| {
-            if let Some(stderr) = child.stderr.take() {
-                scope.spawn(|| output::read(stderr, Stream::Stderr, &output));
-            }
-            if let Some(stdout) = child.stdout.take() {
-                output::read(stdout, Stream::Stdout, &output);
-            }
-        });
-        child.wait()
-    });
-    let output = output.into_inner().unwrap_or_else(PoisonError::into_inner);
-    let mut counts = output.counts;
-    let ok = status.as_ref().is_ok_and(std::process::ExitStatus::success);
-    if let Err(e) = status {
-        eprintln!("cargo: {e}");
-    }
-    // A step that counts nothing is one check; one that fails without a failed test failed to build.
-    if !ok && counts.failed == 0 {
-        counts.failed = 1;
-    } else if ok && counts.passed == 0 {
-        counts.passed = 1;
-    }
-    let Counts { passed, failed, ignored } = counts;
-    Ended { passed, failed, skipped: ignored, problems: output.problems(), ..Ended::new(&step.name, started.elapsed()) }
-}
-
-fn summary(ended: &[Ended], took: Duration) -> bool {
-    println!("\n{:<28} {:>7} {:>7} {:>7} {:>9}", "step", "passed", "failed", "skipped", "seconds");
-    for e in ended {
-        println!("{:<28} {:>7} {:>7} {:>7} {:>9.1}", e.name, e.passed, e.failed, e.skipped, e.took.as_secs_f64());
-    }
-    println!("in {:.0} s", took.as_secs_f64());
-    print!("{}", told_again(ended));
-    println!("{}", closing_line(ended));
-    ended.iter().all(|e| e.failed == 0)
-}
-
-/// `N passed, N failed, N skipped`, alone on the last line: what other programs read.
-fn closing_line(ended: &[Ended]) -> String {
-    let sum = |count: fn(&Ended) -> usize| ended.iter().map(count).sum::<usize>();
-    format!("{} passed, {} failed, {} skipped", sum(|e| e.passed), sum(|e| e.failed), sum(|e| e.skipped))
-}
-
-/// What could not be run and what failed, short: a log that was cut off at its beginning still has it.
-fn told_again(ended: &[Ended]) -> String {
-    let mut text: String = ended.iter().flat_map(|e| &e.left_out).map(|what| format!("LEFT OUT: {what}\n")).collect();
-    for e in ended.iter().filter(|e| e.failed > 0) {
-        text += &format!("FAILED: {}\n", e.name);
-        for problem in e.problems.iter().take(PROBLEMS_MAX) {
-            for line in problem.lines().filter(|line| !line.trim().is_empty()).take(PROBLEM_LINES_MAX) {
-                let short: String = line.chars().take(PROBLEM_CHARS_MAX).collect();
-                text += &format!("    {short}{}\n", if short.len() < line.len() { " …" } else { "" });
-            }
-        }
-        if e.problems.len() > PROBLEMS_MAX {
-            text += &format!("    and {} more\n", e.problems.len() - PROBLEMS_MAX);
-        }
-    }
-    text
-}
-
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
 
-    #[test]
-    fn the_end_names_what_failed() {
-        let mut problems = vec!["unit/a: failed: one\n    Expected '1'".to_owned(), "x".repeat(2 * PROBLEM_CHARS_MAX)];
-        problems.extend((0..PROBLEMS_MAX).map(|n| n.to_string()));
-        let ended = |name: &str, failed, problems| Ended { failed, problems, ..Ended::new(name, Duration::ZERO) };
-        let told = told_again(&[ended("fine", 0, Vec::new()), ended("suite", 1, problems), ended("build", 1, Vec::new())]);
-        let lines: Vec<&str> = told.lines().collect();
-        assert_eq!(lines[..3], ["FAILED: suite", "    unit/a: failed: one", "        Expected '1'"]);
-        assert!(lines[3].ends_with("x …") && lines[3].len() < PROBLEM_CHARS_MAX + 10);
-        assert_eq!(lines[PROBLEMS_MAX + 1..], ["    9", "    and 2 more", "FAILED: build"]);
+    /// Whether a source has an example that rustdoc runs: a block of its docs that is not said to be something else.
+    fn has_example(source: &str) -> bool {
+        let mut is_within = false;
+        let mut fences = source.lines().filter_map(|line| {
+            let line = line.trim_start();
+            line.strip_prefix("///").or_else(|| line.strip_prefix("//!"))?.trim_start().strip_prefix("```")
+        });
+        fences.any(|language| {
+            is_within = !is_within;
+            is_within && !["text", "ignore"].contains(&language)
+        })
     }
 
     #[test]
-    fn what_is_left_out_is_counted_and_named_at_the_end() {
-        let left_out = vec!["clients: no Go".to_owned()];
-        let steps = [
-            Ended { passed: 2, ..Ended::new("unit", Duration::ZERO) },
-            Ended { skipped: 1, left_out, ..Ended::new("clients", Duration::ZERO) },
-        ];
-        assert_eq!(told_again(&steps), "LEFT OUT: clients: no Go\n");
-        assert_eq!(closing_line(&steps), "2 passed, 0 failed, 1 skipped");
+    fn examples_are_told_from_drawings() {
+        assert!(has_example("/// Words.\n/// ```\n/// assert!(true);\n/// ```\nfn f() {}"));
+        assert!(has_example("//! ```text\n//! a\n//! ```\n//! ```no_run\n//! b\n//! ```"));
+        assert!(!has_example("    /// ```text\n    /// a\n    /// ```\n/// ```ignore\n/// b\n/// ```\nlet a = \"```\";"));
     }
 
     #[test]
-    fn no_proof_is_left_out() {
-        let names = proof_names(&crate::root::root());
-        assert!(["acl_bypass", "golden", "whole"].iter().all(|name| names.contains(&(*name).to_owned())), "{names:?}");
+    fn crates_whose_docs_have_examples_are_listed() {
+        let mut found = BTreeSet::new();
+        for entry in fs::read_dir(crate::root::root().join("crates")).unwrap() {
+            let directory = entry.unwrap().path();
+            if sources_of(&directory.join("src")).iter().any(|file| has_example(&fs::read_to_string(file).unwrap())) {
+                found.insert(format!("almandine-{}", directory.file_name().unwrap().to_str().unwrap()));
+            }
+        }
+        let listed = WITH_EXAMPLES.iter().filter(|word| !word.starts_with("--")).map(|name| (*name).to_owned()).collect();
+        assert_eq!(found, listed);
     }
 
-    #[test]
-    fn a_failed_step_fails_the_run() {
-        let ended = |failed| Ended { passed: 1, failed, ..Ended::new("a", Duration::ZERO) };
-        assert!(summary(&[ended(0)], Duration::ZERO));
-        assert!(!summary(&[ended(0), ended(1)], Duration::ZERO));
-    }
-
-    #[test]
-    fn a_command_that_fails_or_is_missing_counts_as_failed() {
-        let root = crate::root::root();
-        assert_eq!(execute(&root, &step("nonsense", &["no-such-command"])).failed, 1);
-        assert_eq!(execute(&root, &step("version", &["--version"])).passed, 1);
+    fn sources_of(directory: &Path) -> Vec<PathBuf> {
+        let mut files = Vec::new();
+        for entry in fs::read_dir(directory).into_iter().flatten() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                files.extend(sources_of(&path));
+            } else if path.extension().is_some_and(|extension| extension == "rs") {
+                files.push(path);
+            }
+        }
+        files
     }
 }

@@ -34,21 +34,35 @@ pub(super) struct Output {
     messages: HashMap<String, Vec<String>>,
     /// Whose message is being read, of each stream.
     speaking: HashMap<Stream, String>,
+    /// The streams whose lines are kept instead of being shown, and these lines.
+    keeps: Vec<Stream>,
+    pub(super) kept: Vec<String>,
 }
 
-/// Shows a stream as it comes, and reads it.
+/// Shows a stream as it comes or keeps it, and reads it.
 pub(super) fn read(input: impl Read, stream: Stream, output: &Mutex<Output>) {
     for line in BufReader::new(input).split(b'\n').map_while(Result::ok) {
         let line = String::from_utf8_lossy(&line);
+        let mut output = output.lock().unwrap_or_else(PoisonError::into_inner);
+        output.line(stream, &line);
+        if output.keeps.contains(&stream) {
+            output.kept.push(line.into_owned());
+            continue;
+        }
+        drop(output);
         match stream {
             Stream::Stdout => println!("{line}"),
             Stream::Stderr => eprintln!("{line}"),
         }
-        output.lock().unwrap_or_else(PoisonError::into_inner).line(stream, &line);
     }
 }
 
 impl Output {
+    /// Of a command whose lines in these streams are kept instead of being shown.
+    pub(super) fn new(keeps: &[Stream]) -> Self {
+        Self { keeps: keeps.to_vec(), ..Self::default() }
+    }
+
     /// The tests that failed, each with what it said.
     pub(super) fn problems(&self) -> Vec<String> {
         let told = |name: &String| match self.messages.get(name) {

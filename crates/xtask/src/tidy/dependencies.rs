@@ -24,7 +24,11 @@ const LICENCES: &[&str] = &[
 ];
 
 /// `(library, why two versions are built)`.
-const TWICE: &[(&str, &str)] = &[("getrandom", "the older one is named by ring, a part of rustls-webpki that is not built")];
+const TWICE: &[(&str, &str)] = &[
+    ("getrandom", "the older one is named by ring, a part of rustls-webpki that is not built"),
+    ("digest", "crc-fast implements the older one's traits, which nothing calls"),
+    ("crypto-common", "of the older digest"),
+];
 
 pub(super) fn check(metadata: &Value) -> Vec<Problem> {
     let mut problems = Vec::new();

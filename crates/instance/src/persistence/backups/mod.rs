@@ -58,7 +58,8 @@ impl BackupState {
     }
 
     /// Whether it is under way.
-    fn is_begun(self) -> bool {
+    #[must_use]
+    pub fn is_begun(self) -> bool {
         matches!(self, Self::Pending | Self::Snapshotting) || self.has_base()
     }
 
@@ -153,12 +154,18 @@ impl Backups {
     /// # Errors
     /// With the reason why there can be none.
     pub fn start(&self) -> Result<(), String> {
+        let refuse = |now: BackupState, how: &str| Err(format!("a backup is {} already: {how} ends it", now.name()));
+        let check_begun = || {
+            let now = self.state().figures.state;
+            if now.is_begun() { refuse(now, "BACKUP SEAL or BACKUP ABORT") } else { Ok(()) }
+        };
+        // At once, where the thread that makes files has their mutex: a worker is not to wait for that.
+        check_begun()?;
         let _used = self.use_files();
-        let now = self.state().figures.state;
         self.uploads.check()?;
-        if now.is_begun() || now == BackupState::Sealed {
-            let how = if now == BackupState::Sealed { "BACKUP CLEANUP" } else { "BACKUP SEAL or BACKUP ABORT" };
-            return Err(format!("a backup is {} already: {how} ends it", now.name()));
+        check_begun()?;
+        if self.state().figures.state == BackupState::Sealed {
+            return refuse(BackupState::Sealed, "BACKUP CLEANUP");
         }
         self.files()?.check()?;
         let mut state = self.state();
@@ -226,10 +233,14 @@ impl Backups {
     /// # Errors
     /// When one is under way, or its files cannot be removed.
     pub fn clean(&self) -> Result<(), String> {
+        let check_begun = || {
+            let is_begun = self.state().figures.state.is_begun();
+            if is_begun { Err("a backup is in progress: BACKUP ABORT gives it up".to_owned()) } else { Ok(()) }
+        };
+        // At once, as in `start`.
+        check_begun()?;
         let _used = self.use_files();
-        if self.state().figures.state.is_begun() {
-            return Err("a backup is in progress: BACKUP ABORT gives it up".to_owned());
-        }
+        check_begun()?;
         self.uploads.check()?;
         self.files()?.clear()?;
         self.state().figures = BackupFigures::default();

@@ -40,6 +40,7 @@ fn a_backup_goes_through_its_states_in_order() {
     let state = |backups: &Backups| backups.figures().state;
     backups.pin(number, || {
         assert_eq!(state(&backups), BackupState::Snapshotting, "it is told while files are made");
+        assert!(backups.start().is_err() && backups.clean().is_err(), "and nobody waits for them");
         Ok(vec!["base".into()])
     });
     assert!(backups.holds_log() && backups.asked_to_seal().is_none());

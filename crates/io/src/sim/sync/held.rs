@@ -34,6 +34,8 @@ const ALLOWED: &[&str] = &[
 const OWNED: &[&str] = &[
     // The background of a store that has no threads for it: the thread that calls it has all of that, and no other one asks for it.
     "almandine_store::background::maintain::Maintenance",
+    // Changes of the configuration, which may wait for all sessions: threads that wait for that mutex are outside of epochs, too.
+    "almandine_config::config::Change",
 ];
 
 /// The calling thread has locked a mutex.

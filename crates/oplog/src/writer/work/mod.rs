@@ -1,5 +1,6 @@
 //! The writer's rounds: close a cut, write it, sync, say so, and wait.
 
+mod heal;
 mod obey;
 
 use std::sync::Arc;
@@ -9,6 +10,7 @@ use std::time::Duration;
 use almandine_base::step;
 use almandine_io::clock;
 
+use self::heal::Healing;
 use super::LogListener;
 use super::orders::{Orders, UnderWay};
 use super::progress::{LogProgress, LogState, SyncMode};
@@ -30,8 +32,6 @@ const REST: Duration = Duration::from_secs(10);
 const IDLE: Duration = Duration::from_millis(100);
 const TICK: Duration = Duration::from_nanos(TICK_NS);
 const SOON: Duration = Duration::from_micros(100);
-/// How often it tries to go on in another file, once a second.
-const TRIES: u32 = 10;
 
 pub(super) struct Work {
     log: Option<Appender>,
@@ -52,11 +52,7 @@ pub(super) struct Work {
     times: Times,
     /// The last group is a seal, or there is none.
     is_sealed: bool,
-    /// How often it has tried to go on after a failure.
-    tries: u32,
-    /// The log is broken, and a base is being made that heals it: the epoch through which units are in its new segment. They stay
-    /// in the rings until the base is named.
-    healed: Option<u64>,
+    healing: Healing,
 }
 
 /// A sync beside the writer.
@@ -104,8 +100,7 @@ impl Work {
             is_raised: false,
             times: Times { raised_ns: 0, written_ns: now, synced_ns: now, ready_ns: 0 },
             is_sealed: true,
-            tries: 0,
-            healed: None,
+            healing: Healing::default(),
         }
     }
 
@@ -118,7 +113,7 @@ impl Work {
             }
             self.end_naming();
             let now = clock::monotonic_ns();
-            if self.progress.state() == LogState::Broken {
+            if self.progress.state().is_broken() {
                 self.recover_soon(now);
             } else if let Err(fault) = self.round(now) {
                 self.fail(&fault, now);
@@ -163,7 +158,7 @@ impl Work {
     fn round(&mut self, now: u64) -> Result<(), Fault> {
         self.end_sync(now)?;
         self.end_cuts();
-        if self.progress.state() == LogState::Broken {
+        if self.progress.state().is_broken() {
             return Ok(());
         }
         // Orders take their time.
@@ -287,13 +282,12 @@ impl Work {
         }
     }
 
-    /// Whether what is pending can be written; when little more can, clients are told that the disk is full.
+    /// Whether what is pending can be written; when it cannot, or little more can, clients are told that the disk is full.
     fn has_room(&mut self, pending: usize) -> bool {
         let Some(log) = &self.log else { return false };
-        let reserve = log.segment_bytes() / 2;
-        let state = if log.is_short_of(reserve) { LogState::Full } else { LogState::Serving };
         let has_room = !log.is_short_of(pending as u64 * 2 + SLACK_BYTES);
-        self.set_state(state);
+        let is_full = log.is_short_of(log.segment_bytes() / 2) || step!(TellPending, !has_room, else false);
+        self.set_state(if is_full { LogState::Full } else { LogState::Serving });
         has_room
     }
 
@@ -334,7 +328,7 @@ impl Work {
         if appended.units > 0 {
             (self.is_sealed, self.times.written_ns) = (false, now);
         }
-        self.tries = 0;
+        self.healing.begin_anew();
         // What finds nothing pending finds said what was written and what is durable; those that are told so find nothing pending.
         let has_advanced = self.advance();
         self.source.release(through);
@@ -377,58 +371,13 @@ impl Work {
         }
     }
 
-    fn fail(&mut self, fault: &Fault, now: u64) {
-        self.progress.fail(fault);
-        self.times.synced_ns = now;
-        // What it has made durable is not to be lost for that; when it fails, too, nothing more is known than before.
-        if self.log.as_mut().is_some_and(|log| log.settle().is_ok()) {
-            let _ = self.end_sync(now);
-        }
-        self.syncing = None;
-        self.progress.set_needs_base(self.needs_base());
-        self.set_state(LogState::Broken);
-        while let Some((_, order)) = self.under_way.pop(u64::MAX) {
-            self.obey(order);
-        }
-    }
-
-    /// Whether a segment behind what is durable would not do.
-    fn needs_base(&self) -> bool {
-        let is_unnamed = self.log.as_ref().is_some_and(Appender::is_unnamed);
-        is_unnamed || self.durable < self.written || self.healed.is_some() || self.tries >= TRIES
-    }
-
-    /// Tries once a second to go on, if nothing is lost by that.
-    fn recover_soon(&mut self, now: u64) {
-        if self.healed.is_none() && self.tries < TRIES && now - self.times.synced_ns >= SECOND_NS {
-            self.tries += 1;
-            self.times.synced_ns = now;
-            if let Err(fault) = self.recover() {
-                self.progress.fail(&fault);
-            }
-        }
-        self.progress.set_needs_base(self.needs_base());
-    }
-
-    /// Goes on in a new segment behind what is durable: what was not is in the rings still, or the log stays broken.
-    fn recover(&mut self) -> Result<(), Fault> {
-        if self.durable < self.written || self.log()?.is_unnamed() {
-            let text = "what was written last, or which files there are, may not be durable: only a new base or a restart helps";
-            return Err(Fault::io("go on in", self.log()?.directory(), std::io::Error::other(text)));
-        }
-        self.log()?.heal()?;
-        (self.is_sealed, self.healed) = (true, None);
-        self.set_state(LogState::Serving);
-        Ok(())
-    }
-
     fn log(&mut self) -> Result<&mut Appender, Fault> {
         self.log.as_mut().ok_or(Fault::Stopped)
     }
 
     fn pause(&self) -> Duration {
         match self.progress.state() {
-            LogState::Broken => IDLE,
+            LogState::Broken | LogState::GivenUp => IDLE,
             _ if self.is_raised && (self.is_greedy() || self.source.pending_bytes() >= ENOUGH_BYTES) => SOON,
             _ if self.is_active() || !self.is_sealed => TICK,
             _ if self.durable == self.closed && self.listener.is_quiet() => REST,

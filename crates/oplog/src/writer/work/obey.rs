@@ -16,7 +16,7 @@ impl Work {
     /// True when the thread ends.
     pub(super) fn obey(&mut self, order: Order) -> bool {
         let answer = |reply: Reply, result: Result<Cut, Fault>| reply.send(result);
-        let is_broken = self.progress.state() == LogState::Broken;
+        let is_broken = self.progress.state().is_broken();
         match order {
             Order::Rotate(reply) if is_broken => answer(reply, self.begin_healing()),
             // What is written now is made durable beside the writer, and then what has come meanwhile with all else waiting.
@@ -45,20 +45,23 @@ impl Work {
                 self.answer_named(reply, named);
             }
             Order::Resume(reply) => {
-                self.tries = 0;
+                self.healing.tries = 0;
                 let recovered = if is_broken { self.recover() } else { Ok(()) };
                 answer(reply, recovered.and_then(|()| self.here()));
             }
+            Order::AbandonBase => self.healing.is_base_made = false,
             Order::Resize(bytes) => self.log.iter_mut().for_each(|log| log.set_segment_bytes(bytes)),
             Order::Rekey(keys) => self.log.iter_mut().for_each(|log| log.set_keys(Arc::clone(&keys))),
             Order::End(reply) => {
                 let cut = if is_broken { Err(Fault::Stopped) } else { self.cut(true) };
+                let is_durable = cut.is_ok();
                 self.end_cuts();
                 let ended = cut.and_then(|cut| {
                     self.log.take().map_or(Err(Fault::Stopped), Appender::end)?;
                     Ok(cut)
                 });
-                self.set_state(LogState::Ended);
+                // What is not durable now is not said to be.
+                self.set_state(if step!(EndBroken, is_durable, else true) { LogState::Ended } else { LogState::GivenUp });
                 answer(reply, ended);
                 return true;
             }
@@ -109,15 +112,15 @@ impl Work {
         }
     }
 
-    fn here(&mut self) -> Result<Cut, Fault> {
+    pub(super) fn here(&mut self) -> Result<Cut, Fault> {
         let epoch = self.written;
         Ok(Cut { place: self.log()?.ends().0, epoch })
     }
 
     /// Closes a cut of all that was done, and writes it; durably, or where that heals a broken log as that has it.
     fn cut(&mut self, durable: bool) -> Result<Cut, Fault> {
-        let is_broken = self.progress.state() == LogState::Broken;
-        if is_broken && self.healed.is_none() {
+        let is_broken = self.progress.state().is_broken();
+        if is_broken && self.healing.through.is_none() {
             return Err(Fault::Stopped);
         }
         self.look();
@@ -138,35 +141,5 @@ impl Work {
             self.fail(fault, clock::monotonic_ns());
         }
         done
-    }
-
-    /// Begins a segment for what follows what was written. The base that is made from now on has all that was.
-    fn begin_healing(&mut self) -> Result<Cut, Fault> {
-        self.log()?.heal_with_base()?;
-        self.healed = Some(self.written);
-        self.here()
-    }
-
-    /// Writes what the base may have beside that, durably. Nothing is said of it, and nothing released, before the base is named:
-    /// without it the segment does not count.
-    fn heal_through(&mut self, through: u64) -> Result<Cut, Fault> {
-        let source = &mut self.source;
-        let Some(log) = &mut self.log else { return Err(Fault::Stopped) };
-        log.append(through, true, &mut |group| source.units(through, group))?;
-        self.healed = Some(through);
-        Ok(Cut { epoch: through, ..self.here()? })
-    }
-
-    /// The base is named: what was written and what the new segment has is durable.
-    fn end_healing(&mut self) {
-        let Some(through) = self.healed.take() else { return };
-        debug_assert!(self.written <= through, "INV-OPLOG-1: a base that heals the log has what was given back in the rings");
-        (self.written, self.durable) = (through, through);
-        self.is_sealed = false;
-        self.tries = 0;
-        self.progress.count(|figures| figures.last_write_failed = false);
-        self.tell();
-        self.source.release(through);
-        self.set_state(LogState::Serving);
     }
 }

@@ -65,6 +65,8 @@ const STILL: &[(&str, &[&str])] = &[
 
 /// How long a family may take to move behind what happens.
 const WITHIN: Duration = Duration::from_secs(30);
+/// And what passes quickly, so that a look may miss it again and again.
+const AGAIN: Duration = Duration::from_secs(120);
 const LONG: Duration = Duration::from_secs(600);
 
 #[test]
@@ -96,6 +98,7 @@ fn missed(row: &Move) -> Vec<&'static str> {
         Happens::Objects(_) if !cfg!(feature = "object-store") => return Vec::new(),
         Happens::Minutes(_) if !is_full => return Vec::new(),
         Happens::Minutes(_) => LONG,
+        Happens::Again(_) => AGAIN,
         _ => WITHIN,
     };
     let store = matches!(row.happens, Happens::Objects(_)).then(s3::Server::start);
@@ -115,7 +118,7 @@ fn missed(row: &Move) -> Vec<&'static str> {
             }
             Happens::Scene(play) => play(&server),
             Happens::Again(play) => {
-                let end = Instant::now() + WITHIN;
+                let end = Instant::now() + AGAIN;
                 while !looking.is_finished() && Instant::now() < end {
                     play(&server);
                 }

@@ -57,9 +57,9 @@ pub(super) fn another_process(server: &mut Server) {
 /// A snapshot is loaded, key by key, with a key whose time is over by then.
 pub(super) fn load(server: &mut Server) {
     let mut client = fill(server, 2_000, 1_000).remove(0);
-    client.line("SET passing 1 PX 2000");
+    client.line("SET passing 1 PX 6000");
     assert_eq!(client.line("SAVE"), Value::ok());
     server.kill();
-    std::thread::sleep(Duration::from_millis(2_100));
-    server.start_again_with(&["--key-load-delay", "1000"]);
+    std::thread::sleep(Duration::from_millis(6_100));
+    server.start_again_with(&["--key-load-delay", "3000"]);
 }

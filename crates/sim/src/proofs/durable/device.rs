@@ -181,13 +181,11 @@ impl Device {
             return;
         }
         self.check(server, &mut control, keepers, Promise::All).unwrap_or_else(|breach| panic!("on sound disks: {breach}"));
-        await_answer(server, &mut control, &["BGREWRITEAOF"], &|reply| !reply.is_error());
-        let is_made = |reply: &Value| {
-            let info = reply.to_string();
-            let words = ["aof_rewrite_in_progress:0", "aof_rewrite_scheduled:0", "aof_last_bgrewrite_status:ok"];
-            words.iter().all(|word| info.contains(word))
-        };
-        await_answer(server, &mut control, &["INFO", "persistence"], &is_made);
+        let until_ns = server.now_ns() + HEALS.as_nanos() as u64;
+        // Whether there is room for a file is looked at once a second.
+        while !makes_base(server, &mut control) {
+            assert!(server.now_ns() < until_ns, "the disks are sound for {HEALS:?}, and no base is made");
+        }
     }
 
     /// Why a start was refused names what is wrong; the next one is on sound disks.
@@ -202,6 +200,15 @@ impl Device {
         machine.boot();
         machine.reach(server)
     }
+}
+
+/// Whether a base that is asked for succeeds.
+fn makes_base(server: &Simulated, control: &mut Client<Connection>) -> bool {
+    await_answer(server, control, &["BGREWRITEAOF"], &|reply| !reply.is_error());
+    let holds = |reply: &Value, words: &[&str]| words.iter().all(|word| reply.to_string().contains(word));
+    let info = ["INFO", "persistence"];
+    await_answer(server, control, &info, &|reply| holds(reply, &["aof_rewrite_in_progress:0", "aof_rewrite_scheduled:0"]));
+    control.call(&info).is_ok_and(|reply| holds(&reply, &["aof_last_bgrewrite_status:ok"]))
 }
 
 /// Syncs of the device that have failed so far.
@@ -224,7 +231,7 @@ fn await_answer(server: &Simulated, control: &mut Client<Connection>, words: &[&
             return;
         }
         assert!(server.now_ns() < until_ns, "the disks are sound for {HEALS:?}, and {words:?} is answered {reply:?}");
-        // Connections that wait for a log that breaks are closed.
+        // Connections that wait for a log that is given up are closed.
         let is_closed = reply.is_err() || reply.is_ok_and(|reply| reply == Value::Closed);
         if let Some(client) = is_closed.then(|| Client::of(server).ok()).flatten() {
             *control = client;

@@ -7,10 +7,12 @@
 //! (`device.rs`).
 
 mod device;
+mod switch;
 
 use std::sync::Arc;
 use std::time::Duration;
 
+use almandine_base::sometimes;
 use almandine_io::sim::disk::DiskFaults;
 use almandine_io::sim::world::CrashKind;
 use almandine_testkit::promises::durability::{self, Load, Promise, Seen, Writer};
@@ -26,10 +28,17 @@ use crate::runtime::{Connection, Simulated};
 const CRASHES: u64 = 3;
 /// What `everysec` may lose: a second, and what one sync takes on a disk that may be slow.
 const LOST_NS: u64 = 1_000_000_000 + 1_000_000_000;
+/// The shortest life of a server.
+const SHORTEST_NS: u64 = 5_000_000;
 /// Changes of the disk among which one is replaced by the crash, while clients write and while the server starts.
 const CHANGES: u64 = 60;
 const CHANGES_OF_START: u64 = 30;
+const CHANGES_OF_HEALING: u64 = 20 * CHANGES;
 
+/// Seconds for which no server lives while its log is broken.
+const PATIENT_S: u64 = 20;
+/// What a reply takes at least that has waited for a log that tries once a second to go on.
+const HEALED_NS: u64 = 900_000_000;
 /// The rest behind data that did not leave memory.
 const COOLED: Duration = Duration::from_millis(500);
 
@@ -74,6 +83,10 @@ struct Log {
     rings: Rings,
     /// Microseconds that a base takes for each key; 0 in most seeds.
     key_us: u64,
+    /// Seconds for which replies wait until a log is healed that broke.
+    heal_wait_s: u64,
+    /// It is turned off and on while units are done.
+    switches: bool,
 }
 
 impl Log {
@@ -85,14 +98,23 @@ impl Log {
             (2, 0) => Rings::WithLog,
             _ => Rings::InMemory,
         };
-        Self { mode, rings, key_us }
+        let heal_wait_s = [PATIENT_S, 0, PATIENT_S, 1][(seed / 10 % 4) as usize];
+        Self { mode, rings, key_us, heal_wait_s, switches: (seed / 5) % 4 == 3 }
+    }
+
+    /// Whether replies wait until the log is healed, however long that takes in a life.
+    fn is_patient(self) -> bool {
+        self.heal_wait_s == PATIENT_S
     }
 
     /// For how long a server lives at most, when most live for `millis`, and the time between two units of a writer: what is lost
-    /// of a second shows behind some seconds only, and databases are emptied twice while a slow base is made.
-    fn life(self, millis: u64) -> (u64, Duration) {
+    /// of a second shows behind some seconds only, and databases are emptied twice while a slow base is made. `heals`: the disk
+    /// fails in it, and is sound again.
+    fn life(self, millis: u64, heals: bool) -> (u64, Duration) {
         let (times, pause_us) = match self.mode {
             Mode::EverySecond => (10, 20_000),
+            // The log tries once a second to go on.
+            _ if heals => (60, 60_000),
             _ if self.key_us > 0 => (4, 2_000),
             _ => (1, 2_000),
         };
@@ -110,7 +132,7 @@ impl Log {
 
 /// What the server is told of its log, and of the device.
 pub(super) fn settings(seed: u64, has_device: bool) -> String {
-    let Log { mode, rings, key_us } = Log::of(seed);
+    let Log { mode, rings, key_us, heal_wait_s, .. } = Log::of(seed);
     let mode = match mode {
         Mode::Always => "always",
         Mode::EverySecond => "everysec",
@@ -122,7 +144,8 @@ pub(super) fn settings(seed: u64, has_device: bool) -> String {
         Rings::None => "none",
     };
     let device = if has_device { device::settings(seed) } else { String::new() };
-    format!(" --appendonly yes --appendfsync {mode} --ring-dir {rings} --rdb-key-save-delay {key_us}{device}")
+    let log = format!(" --appendonly yes --appendfsync {mode} --ring-dir {rings} --log-heal-wait {heal_wait_s}");
+    format!("{log} --rdb-key-save-delay {key_us}{device}")
 }
 
 /// The proof, as it goes on.
@@ -134,14 +157,22 @@ struct Proof {
 }
 
 impl Proof {
-    /// Has the disk refuse all writes and syncs for a part of a life, so that the log breaks while units are done, and may heal.
-    fn plan_failure(&self, time_ns: u64) {
-        let begun_ns = self.machine.world.turn().now_ns();
-        let from_ns = begun_ns + self.machine.draw(time_ns);
-        let until_ns = (from_ns + self.machine.draw(time_ns)).min(begun_ns + time_ns);
+    /// Has the disk refuse all writes, and in half of the lives all syncs, for a part of a life, so that the log breaks while units
+    /// are done, and may heal.
+    /// `heals`: it is sound again for most of the life, or that ends before. How long the life is then.
+    fn plan_failure(&self, time_ns: u64, heals: bool) -> u64 {
+        let (begun_ns, part) = (self.machine.world.turn().now_ns(), if heals { 4 } else { 1 });
+        let from_ns = begun_ns + self.machine.draw(time_ns / part);
+        let until_ns = (from_ns + self.machine.draw(time_ns / part)).min(begun_ns + time_ns);
         let usual = self.plan.faults.clone();
-        let all = DiskFaults { write_errors: 1_000_000, sync_errors: 1_000_000, ..usual.clone() };
-        for (at_ns, faults) in [(from_ns, all), (until_ns, usual)] {
+        // Behind a sync of a directory that has failed only a base heals the log.
+        let sync_errors = 1_000_000 * u32::try_from(self.machine.draw(2)).unwrap_or(1);
+        let all = DiskFaults { write_errors: 1_000_000, sync_errors, ..usual.clone() };
+        let ends_broken = heals && self.machine.draw(2) == 1;
+        let life_ns =
+            if ends_broken { (from_ns + self.machine.draw(until_ns - from_ns + 1) - begun_ns).max(SHORTEST_NS) } else { time_ns };
+        // Behind a life the disk is sound until the next one.
+        for (at_ns, faults) in [(from_ns, all), (until_ns, usual)].into_iter().filter(|(at_ns, _)| *at_ns <= begun_ns + life_ns) {
             let (world, node) = (Arc::downgrade(&self.machine.world), self.machine.node);
             self.machine.world.turn().at(at_ns, move || {
                 if let Some(world) = world.upgrade() {
@@ -149,12 +180,16 @@ impl Proof {
                 }
             });
         }
+        life_ns
     }
 
     /// What must be there after a crash. A sync that has failed may drop what was written before, as a machine does.
-    fn promise(&self, kind: CrashKind, has_failed: bool, last_told_ns: u64) -> Promise {
+    fn promise(&self, life: &Life) -> Promise {
+        let Life { kind, has_failed, last_told_ns, .. } = *life;
         match self.log.mode {
             _ if self.plan.harm == Harm::Hidden => Promise::Nothing,
+            // What is there is the log before, or nothing of it.
+            _ if !life.counts => Promise::Found,
             Mode::Always => Promise::All,
             _ if kind != CrashKind::Machine && !has_failed => Promise::All,
             // The thread that syncs may be kept from its processor.
@@ -180,11 +215,12 @@ pub(super) fn record(plan: Plan, server: &Simulated) -> Result<usize, String> {
         writers: (0..writers).map(|number| Writer::new(number, plan.seed)).collect(),
         keepers: device.iter().flat_map(|device| device.keepers(plan.seed)).collect(),
     };
-    let mut checked = 0;
+    let (mut checked, mut counts) = (0, true);
     drop(machine.reach(server));
     proof.begin_faults();
     for _ in 0..CRASHES {
         let life = proof.live(server, &mut clients);
+        counts = life.counts;
         let Some(mut control) = proof.boot(server, life.kind) else { break };
         checked += proof.check(server, &mut control, &mut clients, &life);
         proof.begin_faults();
@@ -192,6 +228,8 @@ pub(super) fn record(plan: Plan, server: &Simulated) -> Result<usize, String> {
     match machine.refused() {
         None => end(&proof, server, &mut clients),
         Some(_) if plan.harm == Harm::Hidden => {}
+        // The device belongs to no log while it is off.
+        Some(text) if !counts && device.is_some() && text.contains(switch::BELONGS_TO_NONE) => {}
         Some(text) => return Err(format!("the start is refused: {text}")),
     }
     Ok(usize::try_from(checked).unwrap_or(usize::MAX))
@@ -212,6 +250,8 @@ struct Life {
     has_failed: bool,
     /// The last time at which a writer was told anything.
     last_told_ns: u64,
+    /// The log was on, and had its base, when the server crashed.
+    counts: bool,
     seen: Vec<Seen>,
 }
 
@@ -238,16 +278,22 @@ impl Proof {
         let Self { machine, plan, log, device } = self;
         let kinds = log.kinds();
         let kind = kinds[machine.draw(kinds.len() as u64) as usize];
-        let (longest_ms, pause) = log.life(plan.millis);
-        let time_ns = 5_000_000 + machine.draw(longest_ms * 1_000_000);
+        let has_failed = plan.harm == Harm::Said && machine.draw(2) == 1;
+        let may_heal = has_failed && log.heal_wait_s > 0 && log.mode == Mode::Always;
+        let (longest_ms, mut pause) = log.life(plan.millis, may_heal);
+        let mut time_ns = SHORTEST_NS + machine.draw(longest_ms * 1_000_000);
+        if has_failed {
+            let life_ns = time_ns;
+            time_ns = self.plan_failure(life_ns, may_heal);
+            if time_ns < life_ns {
+                // Dense work, so that a unit is what cannot be written.
+                pause = Duration::from_millis(5);
+            }
+        }
         // In some lives of a device it crashes when it has served again on sound disks.
         let heals = device.as_ref().filter(|_| machine.draw(3) == 2);
         if heals.is_none() {
-            machine.plan_crash(kind, time_ns, CHANGES);
-        }
-        let has_failed = plan.harm == Harm::Said && machine.draw(2) == 1;
-        if has_failed {
-            self.plan_failure(time_ns);
+            machine.plan_crash(kind, time_ns, if may_heal { CHANGES_OF_HEALING } else { CHANGES });
         }
         if let Some(device) = device.as_ref().filter(|device| device.fails() && machine.draw(2) == 1) {
             device.plan_outage(machine, time_ns);
@@ -262,18 +308,24 @@ impl Proof {
                 writer
             })
         };
-        let rewrites = (machine.draw(2) == 1 || log.key_us > 0).then(|| {
+        // While the log is off that would write an append-only file of Redis, beside which no log goes on.
+        let rewrites = ((machine.draw(2) == 1 || log.key_us > 0) && !log.switches).then(|| {
             let (own, first_ns) = (server.clone(), machine.draw(time_ns / if log.key_us > 0 { 4 } else { 1 }));
             server.spawn("rewrites", move || rewrite(&own, load.until_ns, first_ns))
         });
-        // A log that is broken keeps nothing from being read, but no unit is told of that it may lack.
-        let looks = (is_harmless && self.has_units()).then(|| {
+        // A log that is given up keeps nothing from being read, but no unit is told of that it may lack.
+        let is_read = is_harmless || plan.harm == Harm::Said && log.mode == Mode::Always && log.is_patient();
+        let looks = (is_read && self.has_units()).then(|| {
             let own = server.clone();
             server.spawn("looks", move || Seen::look(&own, load.until_ns))
         });
         let listens = (plan.harm != Harm::Hidden && self.has_units()).then(|| {
             let own = server.clone();
             server.spawn("listens", move || Seen::listen(&own, load.until_ns))
+        });
+        let switches = log.switches.then(|| {
+            let (own, first_ns) = (server.clone(), machine.draw(time_ns / 2));
+            server.spawn("switches", move || switch::go_on(&own, load.until_ns, first_ns))
         });
         let cools = device.is_some().then(|| {
             let (own, most_ns) = (server.clone(), machine.draw(time_ns / 4));
@@ -289,16 +341,23 @@ impl Proof {
         clients.keepers = keepers.into_iter().map(|thread| thread.join()).collect();
         let seen: Vec<Seen> = looks.into_iter().chain(listens).map(|thread| thread.join()).collect();
         rewrites.into_iter().chain(cools).for_each(|thread| thread.join());
+        if log.mode == Mode::Always && clients.writers.iter().any(|writer| writer.longest_ns() > HEALED_NS) {
+            sometimes!("a reply waits until a broken log is healed");
+        }
+        let mut counts = switches.is_none_or(|thread| thread.join());
         let told = clients.keepers.iter().map(Keeper::last_told_ns);
         let last_told_ns = told.chain([durability::last_told_ns(&clients.writers)]).max().unwrap_or(0);
         if let Some(device) = heals {
             server.sleep(Duration::from_nanos((load.until_ns + 1_000_000).saturating_sub(server.now_ns())));
             self.end_faults();
+            if log.switches {
+                counts = switch::turn_on(server);
+            }
             device.heals(machine, server, &mut clients.keepers);
             machine.crash(kind);
         }
         server.sleep(Duration::from_nanos((load.until_ns + 1_000_000).saturating_sub(server.now_ns())) + AWAY);
-        Life { kind, has_failed, last_told_ns, seen }
+        Life { kind, has_failed, last_told_ns, counts, seen }
     }
 
     /// Boots the server, on sound disks or a device that still fails; none where it refuses to start on sound ones.
@@ -330,7 +389,7 @@ impl Proof {
 
     /// What is there behind a crash is what was promised; how much it is.
     fn check(&self, server: &Simulated, control: &mut Client<Connection>, clients: &mut Clients, life: &Life) -> u64 {
-        let promise = self.promise(life.kind, life.has_failed, life.last_told_ns);
+        let promise = self.promise(life);
         self.check_all(server, control, clients, (life, promise))
     }
 
@@ -387,7 +446,7 @@ fn end(proof: &Proof, server: &Simulated, clients: &mut Clients) {
             assert!(plan.harm == Harm::Hidden, "the start is refused: {:?}", machine.refused());
             return;
         };
-        let life = Life { kind: CrashKind::Process, has_failed: false, last_told_ns: 0, seen: Vec::new() };
+        let life = Life { kind: CrashKind::Process, has_failed: false, last_told_ns: 0, counts: true, seen: Vec::new() };
         proof.check_all(server, &mut control, clients, (&life, Promise::Found));
         machine.shut_down(&mut control);
         if boots {
