@@ -91,8 +91,10 @@ pub(crate) struct Told {
     pub(crate) failed: usize,
     /// The programs that were not run, each with the reason.
     pub(crate) left_out: Vec<String>,
-    /// The programs that failed.
-    pub(crate) failing: Vec<String>,
+    /// The programs that failed, and how much in each.
+    pub(crate) failing: Vec<(&'static str, usize)>,
+    /// Why no second try could mend it.
+    pub(crate) broken: Option<String>,
 }
 
 /// Runs programs; true when nothing failed.
@@ -112,11 +114,12 @@ pub(crate) fn run(words: &[&str]) -> bool {
     }
 }
 
-/// Runs the quick programs, or all; those whose packages cannot be fetched are left out with a notice.
-pub(crate) fn run_for_tests(root: &Path, full: bool) -> Told {
-    run_all(root, &Options { quick: !full, ..Options::default() }, true).unwrap_or_else(|e| {
+/// Runs the quick programs, or all, or those with these names; those whose packages cannot be fetched are left out with a notice.
+pub(crate) fn run_for_tests(root: &Path, full: bool, names: &[&str]) -> Told {
+    let options = Options { quick: !full, names: names.to_vec(), ..Options::default() };
+    run_all(root, &options, true).unwrap_or_else(|e| {
         eprintln!("clients: {e}");
-        Told { failed: 1, failing: vec![e], ..Told::default() }
+        Told { failed: 1, broken: Some(e), ..Told::default() }
     })
 }
 
@@ -187,8 +190,9 @@ fn run_all(root: &Path, options: &Options<'_>, tolerant: bool) -> Result<Told, S
         told.failed += one.failed;
         told.left_out.extend(one.left_out);
         if one.failed > 0 {
-            told.failing.push(format!("{}: {} failed", name, one.failed));
+            told.failing.push((name, one.failed));
         }
+        told.broken = told.broken.or(one.broken);
     }
     println!("{} passed, {} failed; {} programs were left out", told.passed, told.failed, told.left_out.len());
     Ok(told)
@@ -225,6 +229,7 @@ fn run_one(root: &Path, program: &Program, server: &Path, options: &Options<'_>)
     let mut told = read(&text, output.status.success());
     if !server.lives() {
         told.failed += 1;
+        told.broken = Some(format!("{}: the server ended", program.name));
         println!("the server ended:\n{}", server.log());
     }
     if options.verbose || told.failed > 0 {

@@ -119,6 +119,8 @@ pub(crate) struct Told {
     pub(crate) skipped: usize,
     /// What was not as the list says.
     pub(crate) problems: Vec<String>,
+    /// The files in which it was, unless one of them did not come to its end.
+    pub(crate) failing: Vec<String>,
 }
 
 /// Runs the files; true when everything was as the list says.
@@ -176,7 +178,7 @@ fn run_files(options: &Options<'_>) -> Result<Told, String> {
     let expected = if options.own_server { expected.of_own_servers() } else { expected };
     let tree = if options.own_server { Some(own::Tree::new(&suite, &program, flags)?) } else { None };
     let ports = Ports::claim()?;
-    let mut told = Told::default();
+    let (mut told, mut complete) = (Told::default(), true);
     println!("{:<26} {:>6} {:>6} {:>7} {:>8}", "file", "passed", "failed", "skipped", "seconds");
     for file in &options.files {
         if !suite.join("tests").join(file).with_extension("tcl").is_file() {
@@ -209,6 +211,8 @@ fn run_files(options: &Options<'_>) -> Result<Told, String> {
         let unlisted = expected.compare(file, &results);
         told.passed += passed.len();
         told.skipped += skipped + failed.len().saturating_sub(unlisted.len());
+        told.failing.extend((!unlisted.is_empty()).then(|| (*file).to_owned()));
+        complete &= results.complete;
         told.problems.extend(unlisted);
         let stale = expected.stale(file, &results);
         if options.tolerant {
@@ -219,6 +223,9 @@ fn run_files(options: &Options<'_>) -> Result<Told, String> {
     }
     if options.redis {
         return Ok(Told::default());
+    }
+    if !complete {
+        told.failing.clear();
     }
     told.problems.iter().for_each(|problem| println!("\n{problem}"));
     println!("\n{} problems beside what tests/redis-suite.txt lists", told.problems.len());

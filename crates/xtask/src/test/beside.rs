@@ -24,7 +24,8 @@ pub(super) struct Job<'a> {
     pub(super) work: Box<dyn FnOnce() -> Ended + Send + 'a>,
 }
 
-/// Runs all jobs; how they ended, in the order in which they were given, those of one step together.
+/// Runs all jobs, and what failed in them once more where that may be; how they ended, in the order in which they were given,
+/// those of one step together.
 pub(super) fn run(jobs: Vec<Job<'_>>) -> Vec<Ended> {
     let mut ordered: Vec<_> = jobs.into_iter().enumerate().collect();
     ordered.sort_by_key(|(_, job)| job.kind);
@@ -41,6 +42,8 @@ pub(super) fn run(jobs: Vec<Job<'_>>) -> Vec<Ended> {
     take(&timed, &ended);
     let mut ended = ended.into_inner().unwrap_or_else(PoisonError::into_inner);
     ended.sort_by_key(|(place, _)| *place);
+    // Nothing else runs now.
+    ended.iter_mut().for_each(|(_, part)| part.try_again());
     let mut steps: Vec<Ended> = Vec::new();
     for (_, part) in ended {
         match steps.iter_mut().find(|step| step.name == part.name) {

@@ -80,6 +80,32 @@ const LONG: &[(&str, &str)] = &[
 /// Programs that measure time, or hold something to it.
 const TIMED: &[(&str, &str)] = &[("lab", "redis"), ("net", "suite"), ("server", "metrics")];
 
+/// Crates whose tests start servers and wait for them, on processors that they share with other tests.
+const WITH_SERVERS: &[&str] = &["bench", "check", "lab", "net", "server", "testkit"];
+
+/// Programs of theirs that judge what was answered, whenever it was, or what outlived a crash: none may ever fail.
+const PROOFS: &[(&str, &str)] = &[
+    ("server", "crash"),
+    ("testkit", "crash"),
+    ("testkit", "effects"),
+    ("testkit", "histories"),
+    ("testkit", "log_replies"),
+    ("testkit", "moment"),
+    ("testkit", "moving_head"),
+    ("testkit", "oracle"),
+    ("testkit", "power"),
+    ("testkit", "storage"),
+    ("testkit", "transactions"),
+    ("testkit", "units"),
+    ("testkit", "whole"),
+];
+
+/// Whether a test of a program that failed may be tried again.
+pub(super) fn may_try_again(binary: &Binary) -> bool {
+    let is_proof = PROOFS.contains(&(binary.package.as_str(), binary.target.as_str()));
+    WITH_SERVERS.contains(&binary.package.as_str()) && !binary.is_library && !is_proof
+}
+
 /// How a program runs beside others.
 pub(super) fn kind(binary: &Binary) -> Kind {
     let is_in = |table: &[(&str, &str)]| table.contains(&(binary.package.as_str(), binary.target.as_str()));
@@ -122,7 +148,7 @@ mod tests {
     #[test]
     fn what_is_listed_exists() {
         let root = crate::root::root();
-        for (package, target) in LONG.iter().chain(TIMED) {
+        for (package, target) in LONG.iter().chain(TIMED).chain(PROOFS) {
             let tests = root.join("crates").join(package).join("tests");
             let files = [tests.join(target).with_extension("rs"), tests.join(target).join("main.rs")];
             assert!(files.iter().any(|file| file.is_file()), "{package} has no test {target}");

@@ -1,9 +1,10 @@
 //! `cargo xtask test`: every check there is, with a summary and a closing line of counts.
 //!
 //! First what looks at the sources, and all builds, one after another; then what they have built, as jobs beside each other
-//! ([`beside`]). A failed step does not stop the others, except that nothing runs that was not built. The proofs run against a
-//! build with debug assertions, so that the invariants are checked under load; the full run repeats them with the release build,
-//! which is what users get.
+//! ([`beside`]). A failed step does not stop the others, except that nothing runs that was not built. A test with a server that
+//! failed is tried again when all has ended, and is told as unsteady when it passes then ([`summary`] says how many may be). The
+//! proofs run against a build with debug assertions, so that the invariants are checked under load; the full run repeats them with
+//! the release build, which is what users get.
 
 mod beside;
 mod binaries;
@@ -19,7 +20,7 @@ use std::time::{Duration, Instant};
 
 use self::beside::{Job, Kind};
 use self::binaries::Binary;
-use self::step::{Ended, Step, cargo, execute, execute_beside, program};
+use self::step::{Ended, Step, cargo, execute, execute_beside, execute_twice, program};
 use self::summary::summary;
 
 use crate::root::target;
@@ -84,7 +85,7 @@ pub(crate) fn run(full: bool) -> bool {
         run.proofs("release", "release");
         run.jobs();
     }
-    summary(&run.ended, started.elapsed())
+    summary(run.ended, started.elapsed())
 }
 
 /// What looks at the sources alone.
@@ -128,7 +129,12 @@ impl<'a> Run<'a> {
     fn job(&mut self, name: &str, binary: &Binary, arguments: &[&str], environment: &[(&'static str, String)]) {
         let (root, mut step) = (self.root, binary.step(name, arguments));
         step.environment.extend_from_slice(environment);
-        self.jobs.push(Job { kind: binaries::kind(binary), work: Box::new(move || execute_beside(root, &step)) });
+        let work: Box<dyn FnOnce() -> Ended + Send + 'a> = if binaries::may_try_again(binary) {
+            Box::new(move || execute_twice(root, step))
+        } else {
+            Box::new(move || execute_beside(root, &step))
+        };
+        self.jobs.push(Job { kind: binaries::kind(binary), work });
     }
 
     fn units(&mut self) {
@@ -216,28 +222,41 @@ impl<'a> Run<'a> {
             _ => {
                 for (name, mode) in [("redis suite, files", "--own-server"), ("redis suite", "--tolerant")] {
                     let files: &[&str] = if full { &[] } else { &["--fast-part"] };
-                    self.jobs.push(Job { kind: Kind::Waiting, work: Box::new(move || suite(name, &[&[mode], files].concat())) });
+                    self.jobs.push(Job { kind: Kind::Waiting, work: Box::new(move || suite(name, mode, files)) });
                 }
             }
         }
-        self.jobs.push(Job { kind: Kind::Waiting, work: Box::new(move || clients(root, full)) });
+        self.jobs.push(Job { kind: Kind::Waiting, work: Box::new(move || clients(root, full, &[])) });
     }
 }
 
-/// Redis' own tests in one of their modes.
-fn suite(name: &str, words: &[&str]) -> Ended {
+/// Redis' own tests in one of their modes. Files in which something failed may be tried again.
+fn suite(name: &'static str, mode: &'static str, files: &[&str]) -> Ended {
     let started = Instant::now();
-    let told = redis_suite::tell(words);
+    let told = redis_suite::tell(&[&[mode], files].concat());
     let (passed, failed, skipped) = (told.passed, told.problems.len(), told.skipped);
-    Ended { passed, failed, skipped, problems: told.problems, ..Ended::new(name, started.elapsed()) }
+    let mut ended = Ended { passed, failed, skipped, problems: told.problems, ..Ended::new(name, started.elapsed()) };
+    if !told.failing.is_empty() {
+        let files = told.failing;
+        ended.again = Some(Box::new(move || suite(name, mode, &files.iter().map(String::as_str).collect::<Vec<_>>())));
+    }
+    ended
 }
 
-fn clients(root: &Path, full: bool) -> Ended {
+/// Other people's clients: all of a run, or those with these names. Those that failed may be tried again.
+fn clients(root: &Path, full: bool, names: &[&'static str]) -> Ended {
     let started = Instant::now();
-    let told = clients::run_for_tests(root, full);
+    let told = clients::run_for_tests(root, full, names);
     let (passed, failed, skipped) = (told.passed, told.failed, told.left_out.len());
-    let (problems, left_out) = (told.failing, told.left_out);
-    Ended { passed, failed, skipped, problems, left_out, ..Ended::new("clients", started.elapsed()) }
+    let may_try_again = told.broken.is_none() && !told.failing.is_empty();
+    let problems = told.failing.iter().map(|(name, count)| format!("{name}: {count} failed")).chain(told.broken).collect();
+    let mut ended =
+        Ended { passed, failed, skipped, problems, left_out: told.left_out, ..Ended::new("clients", started.elapsed()) };
+    if may_try_again {
+        let (root, names): (_, Vec<_>) = (root.to_owned(), told.failing.iter().map(|(name, _)| *name).collect());
+        ended.again = Some(Box::new(move || clients(&root, full, &names)));
+    }
+    ended
 }
 
 /// Why no image of a file system can be mounted here: containers may neither mount nor have loop devices.

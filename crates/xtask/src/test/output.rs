@@ -27,7 +27,7 @@ pub(super) struct Counts {
 pub(super) struct Output {
     pub(super) counts: Counts,
     /// The tests that failed.
-    failed: Vec<String>,
+    pub(super) failed: Vec<String>,
     /// The names in the list that is being read, until the result behind it says that it was the last list.
     listed: Option<Vec<String>>,
     /// What tests, which are threads of their own, said when they panicked last.

@@ -37,12 +37,31 @@ pub(super) struct Ended {
     pub(super) problems: Vec<String>,
     /// What of it could not be run on this machine, by name and with the reason: told at the very end.
     pub(super) left_out: Vec<String>,
+    /// What failed in it at first, and passed when it was tried again.
+    pub(super) unsteady: Vec<String>,
+    /// Tries what has failed again.
+    pub(super) again: Option<Again>,
 }
+
+/// Tries what has failed again, alone.
+pub(super) type Again = Box<dyn FnOnce() -> Ended + Send>;
 
 impl Ended {
     pub(super) fn new(name: &str, took: Duration) -> Self {
-        let (problems, left_out) = (Vec::new(), Vec::new());
-        Self { name: name.to_owned(), passed: 0, failed: 0, skipped: 0, took, processor: None, problems, left_out }
+        let (problems, left_out, unsteady) = (Vec::new(), Vec::new(), Vec::new());
+        let name = name.to_owned();
+        Self { name, passed: 0, failed: 0, skipped: 0, took, processor: None, problems, left_out, unsteady, again: None }
+    }
+
+    /// Tries what has failed again, where that may be. It has passed when nothing fails now, and as much passes as had failed.
+    pub(super) fn try_again(&mut self) {
+        let Some(again) = self.again.take().filter(|_| self.failed > 0) else { return };
+        let second = again();
+        self.took += second.took;
+        if second.failed == 0 && second.passed >= self.failed {
+            self.passed += std::mem::take(&mut self.failed);
+            self.unsteady.append(&mut self.problems);
+        }
     }
 
     /// Adds a further part of the same step.
@@ -54,6 +73,7 @@ impl Ended {
         self.processor = self.processor.zip(part.processor).map(|(one, other)| one + other);
         self.problems.extend(part.problems);
         self.left_out.extend(part.left_out);
+        self.unsteady.extend(part.unsteady);
     }
 }
 
@@ -76,6 +96,16 @@ impl Step {
         let what = if self.part.is_empty() { format!("{program} {}", self.arguments.join(" ")) } else { self.part.clone() };
         format!("{}: {what}", self.name)
     }
+
+    /// Of the tests that it runs, those with these names.
+    fn only(mut self, names: &[String]) -> Self {
+        // Words without a dash select tests, and what they select is in the names.
+        self.arguments.retain(|argument| argument.starts_with('-'));
+        self.arguments.push("--exact".to_owned());
+        self.arguments.extend_from_slice(names);
+        self.part = format!("{}, once more: {}", self.part, names.join(", "));
+        self
+    }
 }
 
 /// Takes a step, shows its output as it comes, and counts what it reports.
@@ -87,20 +117,37 @@ pub(super) fn execute(root: &Path, step: &Step) -> Ended {
 /// Takes a step whose standard output is for us; also brings its lines.
 pub(super) fn listen(root: &Path, step: &Step) -> (Ended, Vec<String>) {
     println!("\n=== {}", step.title());
-    run(root, step, &[Stream::Stdout])
+    let (ended, lines, _) = run(root, step, &[Stream::Stdout]);
+    (ended, lines)
 }
 
 /// Takes a step beside others, and shows its output in one piece when it has ended.
 pub(super) fn execute_beside(root: &Path, step: &Step) -> Ended {
-    println!("begun: {}", step.title());
-    let (ended, lines) = run(root, step, &[Stream::Stdout, Stream::Stderr]);
-    let [took, used] = [ended.took, ended.processor.unwrap_or_default()].map(|time| time.as_secs_f64());
-    println!("\n=== {} ({took:.1} s, {used:.1} s of processors)\n{}", step.title(), lines.join("\n"));
+    execute_and_name(root, step).0
+}
+
+/// Takes a step beside others as [`execute_beside`]. What failed in it by itself may be tried again.
+pub(super) fn execute_twice(root: &Path, step: Step) -> Ended {
+    let (mut ended, failed) = execute_and_name(root, &step);
+    // What ended otherwise than by failed tests was killed, or could not run.
+    if !failed.is_empty() && failed.len() == ended.failed {
+        let root = root.to_owned();
+        ended.again = Some(Box::new(move || execute_beside(&root, &step.only(&failed))));
+    }
     ended
 }
 
-/// Takes a step. The lines of the streams in `kept` come back instead of being shown.
-fn run(root: &Path, step: &Step, kept: &[Stream]) -> (Ended, Vec<String>) {
+/// As [`execute_beside`], with the names of the tests that failed.
+fn execute_and_name(root: &Path, step: &Step) -> (Ended, Vec<String>) {
+    println!("begun: {}", step.title());
+    let (ended, lines, failed) = run(root, step, &[Stream::Stdout, Stream::Stderr]);
+    let [took, used] = [ended.took, ended.processor.unwrap_or_default()].map(|time| time.as_secs_f64());
+    println!("\n=== {} ({took:.1} s, {used:.1} s of processors)\n{}", step.title(), lines.join("\n"));
+    (ended, failed)
+}
+
+/// Takes a step. The lines of the streams in `kept` come back instead of being shown, and the names of the tests that failed.
+fn run(root: &Path, step: &Step, kept: &[Stream]) -> (Ended, Vec<String>, Vec<String>) {
     let started = Instant::now();
     let mut command = Command::new(&step.program);
     command.args(&step.arguments).current_dir(step.directory.as_deref().unwrap_or(root));
@@ -140,7 +187,7 @@ fn run(root: &Path, step: &Step, kept: &[Stream]) -> (Ended, Vec<String>) {
     }
     let Counts { passed, failed, ignored } = counts;
     let ended = Ended { passed, failed, skipped: ignored, processor, problems, ..Ended::new(&step.name, started.elapsed()) };
-    (ended, output.kept)
+    (ended, output.kept, output.failed)
 }
 
 /// What a process has used, with all that it has waited for. Waits for its end, and leaves it to be waited for.
@@ -177,6 +224,42 @@ mod tests {
         let ended = execute_beside(&crate::root::root(), &killed);
         assert_eq!((ended.passed, ended.failed), (1, 1));
         assert!(ended.problems[0].starts_with("unit: server backup: signal: 9"), "{:?}", ended.problems);
+    }
+
+    #[test]
+    fn what_failed_is_tried_again_once() {
+        let again = |second: &'static str| {
+            let root = crate::root::root();
+            let script = "echo 'failures:'; echo '    a::b'; echo 'test result: FAILED. 3 passed; 1 failed'; exit 1";
+            let mut ended = execute_twice(&root, program("unit", Path::new("sh"), &["-c", script]));
+            assert_eq!((ended.passed, ended.failed, ended.again.is_some()), (3, 1, true));
+            ended.again = Some(Box::new(move || {
+                let script = format!("echo 'test result: {second}'; case '{second}' in FAILED*) exit 1;; esac");
+                let mut step = program("unit", Path::new("sh"), &["-c", &script]);
+                step.part = "server backup".to_owned();
+                execute_beside(&root, &step)
+            }));
+            ended.try_again();
+            (ended.passed, ended.failed, ended.problems.len(), ended.unsteady)
+        };
+        assert_eq!(again("ok. 1 passed; 0 failed"), (4, 0, 0, vec!["a::b".to_owned()]));
+        assert_eq!(again("FAILED. 0 passed; 1 failed"), (3, 1, 1, Vec::new()));
+        // It ran nothing.
+        assert_eq!(again("ok. 0 passed; 0 failed"), (3, 1, 1, Vec::new()));
+    }
+
+    #[test]
+    fn what_was_killed_is_not_tried_again() {
+        let script = "echo 'failures:'; echo '    a::b'; echo 'test result: FAILED. 3 passed; 2 failed'; kill -9 $$";
+        let step = |script| program("unit", Path::new("sh"), &["-c", script]);
+        assert!(execute_twice(&crate::root::root(), step(script)).again.is_none());
+        assert!(execute_twice(&crate::root::root(), step("kill -9 $$")).again.is_none());
+    }
+
+    #[test]
+    fn only_what_failed_is_tried_again() {
+        let step = program("unit", Path::new("backup"), &["mutants", "--nocapture"]).only(&["a::b".to_owned(), "c".to_owned()]);
+        assert_eq!(step.arguments, ["--nocapture", "--exact", "a::b", "c"]);
     }
 
     #[test]
