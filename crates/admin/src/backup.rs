@@ -1,8 +1,9 @@
 //! BACKUP: a base of the log and what was logged behind it, as files that nothing changes any more.
 
 use almandine_command_spec::{CommandSpec, Group, Traits};
+use almandine_handler::blocking::{Block, Unanswered};
 use almandine_handler::{AdminCall, Command, CommandError, Handler, Outcome, help};
-use almandine_instance::{Instance, UploadState};
+use almandine_instance::{Instance, Sealer, UploadState};
 
 use crate::operators::outside_epoch;
 
@@ -56,8 +57,13 @@ const SEAL: Command = Command {
         summary: "Completes the current backup: its base, the log behind it, and a manifest.",
         ..CHANGES
     },
-    run: Handler::Admin(|call| {
-        changed(call, |instance| instance.persistence.backups.seal(|| instance.persistence.rewrites.wake()))
+    // The thread that writes bases seals it, behind some syncs; only the client waits for that.
+    run: Handler::Read(|call| {
+        let persistence = &call.context.instance.persistence;
+        let client = Sealer { id: call.client.shared.id, worker: call.client.shared.worker };
+        let asked = persistence.backups.ask_to_seal(client, || persistence.rewrites.wake());
+        asked.map_err(|why| CommandError::new(format!("ERR {why}")))?;
+        call.block(Block::until_time(None, Unanswered::Unsealed))
     }),
 };
 

@@ -88,6 +88,8 @@ pub enum Unanswered {
     Committed,
     /// It is not. Where the log breaks the command waits no more.
     Uncommitted,
+    /// BACKUP SEAL: it is on its way.
+    Unsealed,
 }
 
 impl Unanswered {
@@ -104,6 +106,7 @@ impl Unanswered {
             }
             Self::Committed => reply.simple("AOF file committed"),
             Self::Uncommitted => reply.error(errors::server::COMMIT_FAILED.bytes()),
+            Self::Unsealed => reply.error(errors::server::BACKUP_UNSEALED.bytes()),
         }
     }
 }

@@ -42,7 +42,7 @@ pub use pause::{Pause, PauseScope};
 pub use persistence::{
     Archive, ArchiveFigures, ArchiveState, BackupFigures, BackupFiles, BackupState, Backups, Cancelled, Hearing, Loading,
     LoadingFigures, LogPurpose, LogSeal, OperationLog, Persistence, Reload, RewriteBegun, RewriteCause, RewriteFigures,
-    RewriteOutcome, RewriteRuns, Rewrites, SaveFigures, SaveMeter, SaveOutcome, SaveRefused, SaveTask, Saves, Sealed,
+    RewriteOutcome, RewriteRuns, Rewrites, SaveFigures, SaveMeter, SaveOutcome, SaveRefused, SaveTask, Saves, Sealed, Sealer,
     UploadFigures, UploadState, Uploads,
 };
 pub use rest::{Awake, Rest};

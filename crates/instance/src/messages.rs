@@ -32,6 +32,8 @@ pub enum Message {
     LogAdvanced,
     /// The operation log is broken and given up: connections that wait for it are closed.
     LogBroken,
+    /// A client that waits until a backup is sealed has an answer.
+    BackupEnded(u64),
     /// Keys that a client may hold a copy of have changed.
     Invalidate {
         /// The connection that is notified.
@@ -82,6 +84,8 @@ pub enum UnblockAnswer {
     TimedOut,
     /// The error of CLIENT UNBLOCK.
     Error,
+    /// That what it has waited for is done, or why it is not.
+    Done(Result<(), String>),
 }
 
 /// Things that are held of one unit of work. Of one that tells of more, those before go when these are reached: as many messages at

@@ -147,6 +147,64 @@ fn a_backup_without_a_log_that_finds_no_room_fails_and_writes_go_on() {
     assert_eq!(client.line("BACKUP SEAL"), Value::ok());
 }
 
+/// A file system on which nothing is written until it is dropped.
+struct Frozen<'a>(&'a Path);
+
+impl<'a> Frozen<'a> {
+    fn new(disk: &'a Path) -> Self {
+        Self::tell(disk, "--freeze");
+        Self(disk)
+    }
+
+    fn tell(disk: &Path, what: &str) {
+        assert!(Command::new("fsfreeze").arg(what).arg(disk).status().expect("fsfreeze").success());
+    }
+}
+
+impl Drop for Frozen<'_> {
+    fn drop(&mut self) {
+        Self::tell(self.0, "--unfreeze");
+    }
+}
+
+/// Sealing takes some syncs. Its client waits for them, and no other client of the worker.
+#[test]
+fn a_backup_is_sealed_beside_other_clients() {
+    if let Some(reason) = reason_against() {
+        println!("there is no file system that can be frozen: {reason}");
+        return;
+    }
+    let machine = Machine::new(FileSystem::Ext4, &almandine_path());
+    let place = machine.flags();
+    let place: Vec<&str> = place.iter().map(String::as_str).collect();
+    let more = ["--appendonly", "yes", "--save", "", "--workers", "1", "--ring-dir", "none"];
+    let server = Server::start(&machine.program(), &[&place[..], &more].concat());
+    let (mut client, mut other, mut unblocked) = (server.client(), server.client(), server.client());
+    assert_eq!(client.line("SET a 1"), Value::ok());
+    await_state(&server, &mut client, "incrementing");
+    let Value::Integer(id) = unblocked.line("CLIENT ID") else { panic!("no number") };
+    let disk = machine.disk();
+    let frozen = Frozen::new(&disk);
+    for waiting in [&mut client, &mut unblocked] {
+        waiting.send(&[["BACKUP", "SEAL"]]).expect("it is sent");
+        waiting.set_read_timeout(Duration::from_millis(300)).expect("a timeout");
+        assert!(waiting.receive().is_err(), "it is sealed on a disk that takes nothing");
+        waiting.set_read_timeout(PATIENCE).expect("a timeout");
+    }
+    assert_eq!(other.line("GET a"), Value::Bulk(b"1".to_vec()));
+    assert!(other.line("BACKUP STATUS").to_string().contains("incrementing"));
+    assert!(other.line("INFO clients").to_string().contains("blocked_clients:2"));
+    // One is told to wait no more; it may ask again, and wait for the same.
+    assert_eq!(other.call(&["CLIENT", "UNBLOCK", &id.to_string()]).expect("a reply"), Value::Integer(1));
+    assert!(unblocked.receive().expect("a reply").to_string().contains("not sealed yet"));
+    drop(frozen);
+    assert_eq!(client.receive().expect("a reply"), Value::ok());
+    assert!(other.line("BACKUP STATUS").to_string().contains("sealed"));
+    // Its worker may not have heard yet that it was sealed: then it is told that.
+    let again = unblocked.line("BACKUP SEAL");
+    assert!(again == Value::ok() || again.to_string().contains("no backup is in progress"), "{again}");
+}
+
 /// A backup of what lies elsewhere takes room on the disk of the log: it leaves the log what that needs, and fails.
 #[test]
 fn a_backup_that_finds_no_room_fails_and_nothing_else_does() {

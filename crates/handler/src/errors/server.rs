@@ -80,6 +80,9 @@ pub const RELOAD_IN_TRANSACTION: CommandError = CommandError::Fixed(&"ERR DEBUG 
 pub const RELOAD_FAILED: CommandError = CommandError::Fixed(&"ERR Error trying to load the RDB dump, check server logs.");
 /// COMMITAOF without a log.
 pub const COMMIT_WITHOUT_LOG: CommandError = CommandError::Fixed(&"ERR COMMITAOF cannot be used when appendonly is disabled");
+/// CLIENT UNBLOCK of a client that waits for BACKUP SEAL.
+pub const BACKUP_UNSEALED: CommandError =
+    CommandError::Fixed(&"ERR the backup is not sealed yet; it will be, and BACKUP STATUS tells when it is");
 /// COMMITAOF while the log is broken, or before its time.
 pub const COMMIT_FAILED: CommandError =
     CommandError::Fixed(&"ERR The log of writes could not be made durable, see the server's log");

@@ -10,7 +10,7 @@ mod saves;
 use std::sync::atomic::{AtomicU8, Ordering};
 
 pub use archive::{Archive, ArchiveFigures, ArchiveState};
-pub use backups::{BackupFigures, BackupFiles, BackupState, Backups, Sealed, UploadFigures, UploadState, Uploads};
+pub use backups::{BackupFigures, BackupFiles, BackupState, Backups, Sealed, Sealer, UploadFigures, UploadState, Uploads};
 pub use loading::{Loading, LoadingFigures};
 pub use log::{Hearing, LogPurpose, LogSeal, OperationLog};
 pub use rewrites::{RewriteBegun, RewriteCause, RewriteFigures, RewriteOutcome, RewriteRuns, Rewrites};

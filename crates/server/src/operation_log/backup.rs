@@ -5,7 +5,7 @@ use std::sync::{Arc, Weak};
 
 use almandine_base::step;
 use almandine_config::Settings;
-use almandine_instance::{BackupFiles, Instance, RewriteOutcome, Sealed};
+use almandine_instance::{BackupFiles, Instance, Message, RewriteOutcome, Sealed, Sealer};
 use almandine_io::file::File;
 use almandine_io::{clock, files, thread};
 use almandine_keyspace::DeviceBase;
@@ -82,6 +82,12 @@ impl BackupFiles for BackupDirectory {
         let node = (self.node)(&instance.config.snapshot().settings);
         let given_up = self.helpers.outbox.ledger(&instance, &node).and_then(|ledger| ledger.map_or(Ok(()), Ledger::give_up));
         given_up.map_err(|fault| fault.to_string())
+    }
+
+    fn tell(&self, client: Sealer) {
+        if let Some(instance) = self.instance.upgrade() {
+            instance.workers.send(client.worker, Message::BackupEnded(client.id));
+        }
     }
 }
 

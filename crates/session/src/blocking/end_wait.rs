@@ -135,6 +135,10 @@ impl WorkerService {
                 UnblockAnswer::Served(bytes, _) => out.bytes.extend_from_slice(bytes),
                 UnblockAnswer::TimedOut => waiting.unanswered.write(&mut Reply::new(out, client.version)),
                 UnblockAnswer::Error => reply::error(&self.worker.runner.context, client, out, &CommandError::Unblocked),
+                UnblockAnswer::Done(Ok(())) => Reply::new(out, client.version).ok(),
+                UnblockAnswer::Done(Err(why)) => {
+                    reply::error(&self.worker.runner.context, client, out, &CommandError::new(format!("ERR {why}")));
+                }
             }
         } else if client.reply_mode == ReplyMode::Skip {
             client.reply_mode = ReplyMode::On;
@@ -151,7 +155,7 @@ impl WorkerService {
     pub(crate) fn end_due(&mut self, now_ms: u64, control: &mut dyn Control<Connection>) {
         while let Some(id) = self.deadlines.take_due(now_ms) {
             // Perhaps it goes on waiting.
-            if self.give_up(id, control) == EndOfWait::Serving
+            if self.give_up(id, &UnblockAnswer::TimedOut, control) == EndOfWait::Serving
                 && let Some((connection, _)) = control.connection(id)
             {
                 self.deadlines.move_to(&mut connection.deadline_ms, Some(now_ms + 1), id);
@@ -159,8 +163,9 @@ impl WorkerService {
         }
     }
 
-    /// Ends the wait of a client in vain, unless a worker serves it or has served it: then the message is on its way.
-    fn give_up(&mut self, id: ConnectionId, control: &mut dyn Control<Connection>) -> EndOfWait {
+    /// Ends the wait of a client that is served by none, unless a worker serves it or has served it: then the message is on its
+    /// way.
+    fn give_up(&mut self, id: ConnectionId, answer: &UnblockAnswer, control: &mut dyn Control<Connection>) -> EndOfWait {
         let Some((connection, out)) = control.connection(id) else { return EndOfWait::Before };
         witness(Witness::Leaves, connection.client.shared.id);
         let end = connection.client.blocking.waiting.as_ref().map_or(EndOfWait::Before, |waiting| waiting.waiter.end());
@@ -168,7 +173,7 @@ impl WorkerService {
             && let Some(waiting) = self.end_waiting(connection)
         {
             self.leave_queues(&waiting.waiter);
-            self.answer(connection, &waiting, &UnblockAnswer::TimedOut, out);
+            self.answer(connection, &waiting, answer, out);
             control.resume(id);
         }
         end
@@ -187,7 +192,7 @@ impl WorkerService {
             let Some(log) = waiting.log.take() else { continue };
             waiting.unanswered = log.reached;
             if log.ends {
-                self.give_up(id, control);
+                self.give_up(id, &UnblockAnswer::TimedOut, control);
             }
         }
         if let Some((epoch, _)) = self.unconfirmed.first() {
@@ -201,8 +206,17 @@ impl WorkerService {
         for id in waiting {
             let waiting = control.connection(id).and_then(|(connection, _)| connection.client.blocking.waiting.as_ref());
             if waiting.is_some_and(|waiting| waiting.unanswered == Unanswered::Uncommitted) {
-                self.give_up(id, control);
+                self.give_up(id, &UnblockAnswer::TimedOut, control);
             }
+        }
+    }
+
+    /// The backup that a client was to see sealed has ended. Meanwhile the client may be gone, or wait for something else.
+    pub(crate) fn tell_sealed(&mut self, id: ConnectionId, control: &mut dyn Control<Connection>) {
+        let Some(sealed) = self.worker.runner.context.instance.persistence.backups.take_answer(id) else { return };
+        let waiting = control.connection(id).and_then(|(connection, _)| connection.client.blocking.waiting.as_ref());
+        if waiting.is_some_and(|waiting| waiting.unanswered == Unanswered::Unsealed) {
+            self.give_up(id, &UnblockAnswer::Done(sealed), control);
         }
     }
 

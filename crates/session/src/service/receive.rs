@@ -294,6 +294,7 @@ impl WorkerService {
                 }
             }
             Message::LogBroken => self.hear_of_break(control),
+            Message::BackupEnded(id) => self.tell_sealed(id, control),
             Message::ScriptsEnded => self.take_carried(control),
             Message::Resume => self.resume_paused(control),
             Message::StallEnd => {

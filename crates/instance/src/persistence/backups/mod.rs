@@ -16,7 +16,7 @@ use std::sync::{OnceLock, PoisonError};
 use std::time::Duration;
 
 use almandine_io::clock;
-use almandine_io::sync::{Condvar, Mutex, MutexGuard};
+use almandine_io::sync::{Mutex, MutexGuard};
 
 pub use self::upload::{UploadFigures, UploadState, Uploads};
 
@@ -69,7 +69,7 @@ impl BackupState {
     }
 }
 
-/// The directory of backups, which sessions look at.
+/// The directory of backups, which sessions look at, and the workers, which hear of their ends.
 pub trait BackupFiles: Send + Sync {
     /// Why no backup can be begun in it.
     ///
@@ -88,6 +88,18 @@ pub trait BackupFiles: Send + Sync {
     /// # Errors
     /// With the reason.
     fn give_up(&self) -> Result<(), String>;
+
+    /// Tells the worker of a client that there is an answer for it ([`Backups::take_answer`]).
+    fn tell(&self, client: Sealer);
+}
+
+/// A client that waits until a backup is sealed, and the worker of its connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sealer {
+    /// The client.
+    pub id: u64,
+    /// Its worker.
+    pub worker: usize,
 }
 
 /// What BACKUP STATUS and LIST tell.
@@ -120,7 +132,6 @@ pub struct Backups {
     /// Held while files are made, looked at or removed, as long as that takes; the state's mutex is not, and is taken behind this.
     files_are_used: Mutex<()>,
     state: Mutex<State>,
-    changed: Condvar,
     files: OnceLock<Box<dyn BackupFiles>>,
     /// Those that are sealed, on their way to object storage.
     pub uploads: Uploads,
@@ -129,8 +140,8 @@ pub struct Backups {
 #[derive(Default)]
 struct State {
     figures: BackupFigures,
-    /// A client waits for its end.
-    seals: bool,
+    /// Clients that wait for its end, with the answer once there is one and until it is taken.
+    sealers: Vec<(Sealer, Option<Result<(), String>>)>,
     /// The log may get further bases meanwhile, for its files are kept.
     keeps_files: bool,
     /// Backups that were begun: what belongs to one that was given up is known by it.
@@ -169,6 +180,8 @@ impl Backups {
         }
         self.files()?.check()?;
         let mut state = self.state();
+        // What nobody has taken is of an earlier one.
+        state.sealers.clear();
         state.number += 1;
         state.figures = BackupFigures { state: BackupState::Pending, start_s: clock::unix_ms() / 1000, ..BackupFigures::default() };
         Ok(())
@@ -181,12 +194,16 @@ impl Backups {
         self.uploads.begin(name);
     }
 
-    /// Ends one with a complete set of files, and waits for it. Not in an epoch. `wake` wakes the thread that does it.
+    /// One is to be ended with a complete set of files. The client is told when it is ([`BackupFiles::tell`]); asking again until
+    /// it has taken its answer changes nothing. `wake` wakes the thread that does it.
     ///
     /// # Errors
-    /// When there is none, or it has failed.
-    pub fn seal(&self, wake: impl FnOnce()) -> Result<(), String> {
+    /// When there is none to be ended.
+    pub fn ask_to_seal(&self, client: Sealer, wake: impl FnOnce()) -> Result<(), String> {
         let mut state = self.state();
+        if state.sealers.iter().any(|(sealer, _)| *sealer == client) {
+            return Ok(());
+        }
         match state.figures.state {
             BackupState::Incrementing => {}
             BackupState::Pending | BackupState::Snapshotting | BackupState::Copying => {
@@ -194,16 +211,25 @@ impl Backups {
             }
             BackupState::Idle | BackupState::Sealed | BackupState::Failed => return Err("no backup is in progress".to_owned()),
         }
-        let number = state.number;
-        state.seals = true;
+        state.sealers.push((client, None));
+        drop(state);
         wake();
-        while state.number == number && state.figures.state == BackupState::Incrementing {
-            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
-        }
-        match state.figures.state {
-            BackupState::Sealed if state.number == number => Ok(()),
-            BackupState::Failed if state.number == number => Err(state.figures.error.clone()),
-            _ => Err("the backup was given up".to_owned()),
+        Ok(())
+    }
+
+    /// Takes what a client is answered that has asked: that the backup is sealed, or why it is not.
+    #[must_use]
+    pub fn take_answer(&self, client: u64) -> Option<Result<(), String>> {
+        let sealers = &mut self.state().sealers;
+        let place = sealers.iter().position(|(sealer, answer)| sealer.id == client && answer.is_some())?;
+        sealers.swap_remove(place).1
+    }
+
+    /// Answers the clients that wait.
+    fn answer(&self, state: &mut State, answer: &Result<(), String>) {
+        for (client, unanswered) in state.sealers.iter_mut().filter(|(_, before)| before.is_none()) {
+            *unanswered = Some(answer.clone());
+            let _ = self.files().map(|files| files.tell(*client));
         }
     }
 
@@ -340,7 +366,8 @@ impl Backups {
     #[must_use]
     pub fn asked_to_seal(&self) -> Option<u64> {
         let state = self.state();
-        (state.seals && state.figures.state == BackupState::Incrementing).then_some(state.number)
+        let is_asked = state.sealers.iter().any(|(_, answer)| answer.is_none());
+        (is_asked && state.figures.state == BackupState::Incrementing).then_some(state.number)
     }
 
     /// That one is complete, with what `seal` makes. Not if it was given up.
@@ -365,15 +392,14 @@ impl Backups {
         debug_assert!(is_there(&state), "it is given up with the mutex of the files, or by the thread that makes them");
         match made {
             Ok(Sealed { files, upload }) => {
-                state.seals = false;
                 upload.into_iter().for_each(|name| self.uploads.begin(name));
                 let figures = &mut state.figures;
                 figures.files.extend(files);
                 figures.state = to;
                 if to == BackupState::Sealed {
                     figures.end_s = clock::unix_ms() / 1000;
+                    self.answer(&mut state, &Ok(()));
                 }
-                self.changed.notify_all();
             }
             Err(why) => self.fail_with(&mut state, &why),
         }
@@ -388,11 +414,10 @@ impl Backups {
     }
 
     fn fail_with(&self, state: &mut State, why: &str) {
-        state.seals = false;
         let figures = &mut state.figures;
         (figures.state, figures.error) = (BackupState::Failed, why.to_owned());
         figures.files.clear();
-        self.changed.notify_all();
+        self.answer(state, &Err(why.to_owned()));
     }
 
     /// What is told of it.

@@ -21,6 +21,17 @@ impl BackupFiles for Folder {
         self.0.fetch_add(100, Ordering::Relaxed);
         Ok(())
     }
+
+    fn tell(&self, client: Sealer) {
+        assert_eq!(client, CLIENT);
+        self.0.fetch_add(10_000, Ordering::Relaxed);
+    }
+}
+
+const CLIENT: Sealer = Sealer { id: 7, worker: 1 };
+
+fn ask(backups: &Backups) -> Result<(), String> {
+    backups.ask_to_seal(CLIENT, || ())
 }
 
 fn backups() -> (Arc<Backups>, Arc<AtomicU64>) {
@@ -32,10 +43,10 @@ fn backups() -> (Arc<Backups>, Arc<AtomicU64>) {
 #[test]
 fn a_backup_goes_through_its_states_in_order() {
     let (backups, cleared) = backups();
-    assert_eq!(backups.seal(|| ()), Err("no backup is in progress".to_owned()));
+    assert_eq!(ask(&backups), Err("no backup is in progress".to_owned()));
     assert!(backups.abort().is_err() && backups.begin().is_none());
     backups.start().unwrap();
-    assert!(backups.is_pending() && backups.start().is_err() && backups.seal(|| ()).is_err() && backups.clean().is_err());
+    assert!(backups.is_pending() && backups.start().is_err() && ask(&backups).is_err() && backups.clean().is_err());
     let number = backups.begin().unwrap();
     let state = |backups: &Backups| backups.figures().state;
     backups.pin(number, || {
@@ -44,11 +55,9 @@ fn a_backup_goes_through_its_states_in_order() {
         Ok(vec!["base".into()])
     });
     assert!(backups.holds_log() && backups.asked_to_seal().is_none());
-    let other = Arc::clone(&backups);
-    let client = std::thread::spawn(move || other.seal(|| ()));
-    while backups.asked_to_seal() != Some(number) {
-        std::thread::yield_now();
-    }
+    let mut woken = false;
+    assert_eq!(backups.ask_to_seal(CLIENT, || woken = true), Ok(()));
+    assert!(woken && backups.asked_to_seal() == Some(number) && backups.take_answer(CLIENT.id).is_none());
     let other = Arc::clone(&backups);
     let mut late = None;
     backups.end(number, || {
@@ -57,8 +66,12 @@ fn a_backup_goes_through_its_states_in_order() {
         assert_eq!(state(&backups), BackupState::Incrementing);
         Ok(Sealed { files: vec!["segment".into()], upload: None })
     });
-    assert_eq!(client.join().unwrap(), Ok(()));
-    assert!(late.unwrap().join().unwrap().is_err() && cleared.load(Ordering::Relaxed) == 0);
+    assert!(late.unwrap().join().unwrap().is_err());
+    assert_eq!(cleared.swap(0, Ordering::Relaxed), 10_000, "told once, and nothing is cleared");
+    // Its command runs twice: it is sealed by the second time, and that changes nothing.
+    assert_eq!(backups.ask_to_seal(CLIENT, || panic!("nobody is woken")), Ok(()));
+    assert_eq!((backups.take_answer(CLIENT.id), backups.take_answer(CLIENT.id)), (Some(Ok(())), None));
+    assert!(ask(&backups).is_err_and(|why| why.contains("no backup")));
     let figures = backups.figures();
     assert_eq!((figures.state, figures.files.len()), (BackupState::Sealed, 2));
     assert!(figures.end_s >= figures.start_s && figures.start_s > 0);
@@ -82,7 +95,7 @@ fn a_backup_that_copies_lets_the_log_go_on_and_keeps_its_files() {
     let number = begin();
     assert!(backups.copies() && backups.needs_log() && !backups.holds_log());
     assert_eq!((backups.figures().state.name(), backups.figures().files.len()), ("snapshotting", 1));
-    assert!(backups.seal(|| ()).is_err_and(|why| why.contains("not written yet")));
+    assert!(ask(&backups).is_err_and(|why| why.contains("not written yet")));
     backups.keep(|| Ok(vec!["segment".into()]));
     backups.copied(number, Ok(vec!["page".into()]));
     assert!(!backups.copies() && backups.needs_log() && !backups.holds_log());
@@ -120,8 +133,9 @@ fn what_belongs_to_a_backup_that_was_given_up_changes_no_other() {
     backups.pin(first, || panic!("it was given up"));
     backups.pin(second, || Ok(Vec::new()));
     backups.end(first, || panic!("it was given up"));
-    assert!(backups.holds_log());
+    assert!(backups.holds_log() && ask(&backups).is_ok());
     backups.fail("the log has ended");
+    assert_eq!(backups.take_answer(CLIENT.id), Some(Err("the log has ended".to_owned())));
     assert_eq!((backups.figures().state, &*backups.figures().error), (BackupState::Failed, "the log has ended"));
 }
 
