@@ -316,6 +316,10 @@ table! {
     CarryScript,
     /// Scripts: one that another thread goes on with lets the log close its cuts.
     RenewEpoch,
+    /// Scripts: a client that needs a key of such a one does not wait for it with its worker.
+    PassLongUnits,
+    /// Scripts: all workers hear of the end of such a one.
+    TellAllOfEnd,
     /// Scripts: beginning anew when a key of one that was suspended has changed.
     CompareScript,
     /// Scripts: one that was killed does not write.

@@ -17,6 +17,8 @@ pub enum Missing {
     Unreadable,
     /// The unit of work has not latched the key, or not exclusively: it has to run with a larger plan, or alone.
     Unplanned,
+    /// A unit of work that takes long has latched the key, or one beside it.
+    Held,
 }
 
 impl std::fmt::Display for Missing {
@@ -25,6 +27,7 @@ impl std::fmt::Display for Missing {
             Self::Cold => "a record has to be read from the device first",
             Self::Unreadable => "the device cannot give a record",
             Self::Unplanned => "the unit of work has not latched the key",
+            Self::Held => "a unit of work that takes long has latched the key",
         })
     }
 }

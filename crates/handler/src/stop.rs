@@ -21,6 +21,8 @@ pub enum Stop {
     Unreadable,
     /// The command needs a key that its unit of work has not latched.
     Unplanned,
+    /// The command needs a key that a unit of work has latched which takes long.
+    Held,
     /// The command's result is computed in slices first; see [`crate::computation`].
     Computing,
     /// The command's script has run for long: it goes on later.
@@ -48,6 +50,7 @@ impl From<Missing> for Stop {
             Missing::Cold => Self::Cold,
             Missing::Unreadable => Self::Unreadable,
             Missing::Unplanned => Self::Unplanned,
+            Missing::Held => Self::Held,
         }
     }
 }

@@ -33,9 +33,9 @@ pub use almandine_base::object::Missing;
 pub use almandine_store::limit_allocations;
 pub use almandine_store::{
     AdoptFault, Begin, Body, Change, Changes, CipherRow, Cold, ColdKey, Concerns, CopyReads, DeviceBase, DeviceLease, Effect,
-    EvictionOrder, EvictionPolicy, Fetch, Fetcher, Figures, Full, GlanceId, HeapValue, KeptDevice, Kind, MemoryUse, Need, Occupied,
-    PageFault, PageNonce, PageReader, PageRow, PageWriter, Put, ReadyKey, RemovalReason, Settings, SharedValue, Slot, Stage,
-    Storage, StorageCiphers, StoreDevice, Stored, TierStatistics, Totals, Vacant, Work,
+    EvictionOrder, EvictionPolicy, Fetch, Fetcher, Figures, Full, GlanceId, HeapValue, KeptDevice, Kind, LongUnits, MemoryUse,
+    Need, Occupied, PageFault, PageNonce, PageReader, PageRow, PageWriter, Put, ReadyKey, RemovalReason, Settings, SharedValue,
+    Slot, Stage, Storage, StorageCiphers, StoreDevice, Stored, TierStatistics, Totals, Vacant, Work,
 };
 pub use blocking::queues::{Awaited, EndOfWait, WaitedKeys, Waiter, WaiterKeys};
 pub use blocking::serve_waiters::Secured;

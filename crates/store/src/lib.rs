@@ -87,8 +87,8 @@ pub use record::key::{GlanceId, Key, ReadyKey};
 pub use record::put::Put;
 pub use record::{Kind, fits_inline};
 pub use session::{
-    AdoptFault, Adoption, Ahead, Cold, Concerns, ElementsMut, Expected, Heat, Keys, Need, Notes, Occupied, Pair, Plan, ReadyKeys,
-    Scanned, ServerEnd, Session, Slot, Staging, Told, Vacant, View, Walk,
+    AdoptFault, Adoption, Ahead, Cold, Concerns, ElementsMut, Expected, Heat, Keys, LongUnits, Need, Notes, Occupied, Pair, Plan,
+    ReadyKeys, Scanned, ServerEnd, Session, Slot, Staging, Told, Vacant, View, Walk,
 };
 pub use settings::Settings;
 pub use shared::consumers::Consumer;

@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
-use almandine_store::{Kind, Options, Put, Slot, Store};
+use almandine_store::{Key, Kind, Missing, NotSet, Options, Put, Session, Slot, Store};
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -304,4 +304,137 @@ fn a_scan_sees_every_key_that_stays() {
     assert!(scans.load(Ordering::Relaxed) >= 3);
     let work = store.figures().work();
     assert!(work.buckets_split > 0 && work.buckets_merged > 0, "{work:?}");
+}
+
+/// INV-LATCH-5: what a long unit has latched, each verb of a session that passes by misses, alone and in a plan, and has changed
+/// nothing; behind the end of the unit it finds it. A session that does not pass by waits.
+#[test]
+fn who_passes_a_long_unit_misses_its_keys() {
+    let store = Store::open(Options::default()).unwrap();
+    let namespace = store.allocate_namespace().unwrap();
+    let [mut long, mut passer] = [(); 2].map(|()| store.session().unwrap());
+    long.enter(0);
+    for name in [&b"held"[..], b"other"] {
+        long.upsert(long.key(namespace, name), b"before", Put::default()).unwrap();
+    }
+    let hashes = [&b"held"[..], b"second"].map(|name| long.key(namespace, name).hash);
+    long.plan().lock_all(&hashes, true);
+    assert!(!long.plan().long_units().is_any());
+    long.plan().long_units().tell();
+    assert!(long.plan().long_units().is_any());
+    passer.enter(0);
+    assert!(!passer.plan().long_units().pass(true));
+    let (held, other) = (passer.key(namespace, b"held"), passer.key(namespace, b"other"));
+    assert_eq!(passer.read(held, |_| ()), Err(Missing::Held));
+    assert!(matches!(passer.entry(held), Err(Missing::Held)));
+    assert_eq!(passer.upsert(held, b"after", Put::default()), Err(NotSet::Missing(Missing::Held)));
+    assert_eq!(passer.delete(held), Err(Missing::Held));
+    assert_eq!(passer.heat().of(held), Err(Missing::Held));
+    assert_eq!(passer.read(other, |view| view.len()), Ok(Some(6)));
+    for exclusive in [false, true] {
+        for hashes in [&[held.hash][..], &[other.hash, held.hash]] {
+            passer.plan().lock_all(hashes, exclusive);
+            assert!(passer.plan().long_units().has_refused() && passer.plan().holds_any() && !passer.plan().holds(other.hash));
+            // Not even what is free: the plan has all of its keys or none.
+            assert_eq!(passer.read(other, |_| ()), Err(Missing::Held));
+            assert!(matches!(passer.entry(other), Err(Missing::Held)));
+            passer.plan().unlock_all();
+            assert!(!passer.plan().long_units().has_refused() && !passer.plan().holds_any());
+        }
+    }
+    long.upsert(long.key(namespace, b"held"), b"whole", Put::default()).unwrap();
+    long.plan().unlock_all();
+    long.leave();
+    assert!(!passer.plan().long_units().is_any());
+    passer.plan().lock_all(&[other.hash, held.hash], true);
+    assert!(!passer.plan().long_units().has_refused());
+    assert_eq!(passer.read(held, |view| view.len()), Ok(Some(5)));
+    passer.plan().unlock_all();
+    passer.leave();
+}
+
+fn number_of(session: &Session, key: Key<'_>) -> Result<u64, Missing> {
+    let read = session.read(key, |view| {
+        let mut bytes = Vec::new();
+        view.append_to(&mut bytes);
+        u64::from_le_bytes(bytes.try_into().unwrap_or_default())
+    });
+    Ok(read?.unwrap_or(0))
+}
+
+/// INV-LATCH-5: a session that gives up does not miss the message of the end, which is sent behind it. One that waits at a latch
+/// when the unit says that it is long gives up, too.
+#[test]
+fn who_gives_up_hears_of_the_end() {
+    const ROUNDS: u64 = 300;
+    let store = Store::open(Options::default()).unwrap();
+    let namespace = store.allocate_namespace().unwrap();
+    // Ends of long units that were told, and the sum of all additions.
+    let (ended, over, given_up) = (AtomicU64::new(0), AtomicBool::new(false), AtomicU64::new(0));
+    let add = |session: &mut Session| -> Result<(), Missing> {
+        let key = session.key(namespace, b"sum");
+        let sum = number_of(session, key)?;
+        session.upsert(key, &(sum + 1).to_le_bytes(), Put::default()).map_err(|_| Missing::Unplanned)
+    };
+    let added = AtomicU64::new(0);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut session = store.session().unwrap();
+            for round in 0..ROUNDS {
+                session.enter(0);
+                let hashes = [&b"sum"[..], b"second"].map(|name| session.key(namespace, name).hash);
+                session.plan().lock_all(&hashes, true);
+                if round % 2 == 0 {
+                    std::thread::yield_now();
+                }
+                session.plan().long_units().tell();
+                let before = given_up.load(Ordering::Relaxed);
+                for _ in 0..200 {
+                    if given_up.load(Ordering::Relaxed) != before {
+                        break;
+                    }
+                    std::thread::sleep(std::time::Duration::from_micros(50));
+                }
+                add(&mut session).unwrap();
+                session.plan().unlock_all();
+                session.leave();
+                ended.fetch_add(1, Ordering::Release);
+            }
+            over.store(true, Ordering::Release);
+        });
+        for planned in [false, true] {
+            let (store, ended, over, given_up, added) = (&store, &ended, &over, &given_up, &added);
+            scope.spawn(move || {
+                let mut session = store.session().unwrap();
+                session.plan().long_units().pass(true);
+                while !over.load(Ordering::Acquire) {
+                    // What a worker has heard before its batch.
+                    let heard = ended.load(Ordering::Acquire);
+                    session.enter(0);
+                    let hashes = [&b"sum"[..], b"third"].map(|name| session.key(namespace, name).hash);
+                    session.plan().lock_all(if planned { &hashes } else { &hashes[..1] }, true);
+                    let done = add(&mut session);
+                    session.plan().unlock_all();
+                    session.leave();
+                    match done {
+                        Ok(()) => _ = added.fetch_add(1, Ordering::Relaxed),
+                        Err(missing) => {
+                            assert_eq!(missing, Missing::Held);
+                            given_up.fetch_add(1, Ordering::Relaxed);
+                            // It sleeps until it hears of an end behind that.
+                            while ended.load(Ordering::Acquire) == heard {
+                                std::thread::yield_now();
+                            }
+                        }
+                    }
+                }
+            });
+        }
+    });
+    let mut session = store.session().unwrap();
+    session.enter(0);
+    let sum = number_of(&session, session.key(namespace, b"sum"));
+    session.leave();
+    assert_eq!(sum.unwrap(), added.load(Ordering::Relaxed) + ROUNDS);
+    assert!(given_up.load(Ordering::Relaxed) > ROUNDS / 10, "{given_up:?}");
 }

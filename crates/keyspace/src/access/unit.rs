@@ -10,7 +10,7 @@
 use crate::access::accessor::Unit;
 use crate::{Accessor, Key, Missing};
 use almandine_io::clock;
-use almandine_store::Need;
+use almandine_store::{LongUnits, Need};
 use std::sync::atomic::Ordering;
 
 impl Accessor {
@@ -50,7 +50,8 @@ impl UnitOfWork<'_> {
         key
     }
 
-    /// Begins the unit that was planned: all of its keys are latched.
+    /// Begins the unit that was planned: all of its keys are latched, unless a long unit has one
+    /// of them and refuses it ([`LongUnits::has_refused`]).
     pub fn begin(&mut self) {
         debug_assert!(!self.accessor.in_unit(), "a unit has no other one in it");
         if !self.accessor.hashes.is_empty() {
@@ -150,10 +151,11 @@ impl UnitOfWork<'_> {
         session.now_ms()
     }
 
-    /// Lets others give back what died, and the log be cut, between two commands of a unit that takes long.
-    pub fn renew(&mut self) {
-        debug_assert!(self.accessor.in_unit(), "a batch without a unit ends instead");
-        self.accessor.session.plan().renew();
+    /// Units of work that another thread goes on with: this one, or those of others. Between two commands of one, `renew` lets
+    /// others give back what died, and the log be cut.
+    #[inline]
+    pub fn long_units(&mut self) -> LongUnits<'_> {
+        self.accessor.session.plan().long_units()
     }
 
     /// Ends a unit.

@@ -139,11 +139,7 @@ impl Backup {
             self.pinned = Some(pinned);
             Ok(files)
         };
-        if device.is_some() {
-            backups.pin_and_copy(number, pin);
-        } else {
-            backups.pin(number, pin);
-        }
+        backups.pin(number, device.is_some(), pin);
     }
 
     /// Before a base is named: what drops out of the log then and belongs to the backup is in it.

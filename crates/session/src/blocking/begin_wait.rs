@@ -116,7 +116,7 @@ pub(crate) fn read_again(
         Err(Stop::Waiting(block)) => wait(&mut call.keys, call.client, dispatch, args, block),
         _ => None,
     };
-    call.keys.events().end(matches!(outcome, Err(Stop::Cold | Stop::Unreadable | Stop::Unplanned)));
+    call.keys.events().end(matches!(outcome, Err(Stop::Cold | Stop::Unreadable | Stop::Unplanned | Stop::Held)));
     drop(call);
     client.blocking.waiting = waiting;
     // A key that it has found past its time may be one whose end another client waits for.

@@ -45,6 +45,7 @@ const KEPT: usize = 256;
 /// still to be ended.
 #[cold]
 pub(crate) fn serve(runner: &mut Runner) {
+    let passes = runner.accessor.unit().long_units().pass(false);
     let (mut keys, mut answers) = (std::mem::take(&mut runner.serving.keys), std::mem::take(&mut runner.serving.answers));
     serve_all(runner, &mut keys, &mut answers);
     for (waiter, worker, unblock) in answers.drain(..) {
@@ -58,6 +59,7 @@ pub(crate) fn serve(runner: &mut Runner) {
     runner.serving.out.clear();
     runner.serving.out.bytes.shrink_to(COPIED_BYTES_MAX);
     (runner.serving.keys, runner.serving.answers) = (keys, answers);
+    runner.accessor.unit().long_units().pass(passes);
 }
 
 fn serve_all(runner: &mut Runner, keys: &mut VecDeque<ReadyKey>, answers: &mut Answers) {
@@ -96,7 +98,7 @@ impl Runner {
             let kind = match self.accessor.serving().kind_of(key) {
                 Ok(kind) => kind,
                 Err(Missing::Cold) => return self.accessor.serving().read_between(key, keys),
-                Err(Missing::Unreadable | Missing::Unplanned) => return Secured::Yes,
+                Err(Missing::Unreadable | Missing::Unplanned | Missing::Held) => return Secured::Yes,
             };
             let mut next = |last: Option<&Waiter>| self.accessor.serving().next(key, kind, last);
             let first = next(last.as_deref());

@@ -31,7 +31,7 @@ pub(crate) fn latches_write(dispatch: &Dispatch) -> bool {
 #[cold]
 pub(crate) fn end(keys: &mut Reader<'_>, stop: Option<&Stop>, reads: bool) {
     step!(LatchForEvents);
-    let again =
-        matches!(stop, Some(Stop::Cold | Stop::Unplanned | Stop::Computing)) || reads && matches!(stop, Some(Stop::Waiting(_)));
+    let again = matches!(stop, Some(Stop::Cold | Stop::Unplanned | Stop::Held | Stop::Computing))
+        || reads && matches!(stop, Some(Stop::Waiting(_)));
     keys.events().end(again);
 }

@@ -52,6 +52,7 @@ impl Runner {
             "INV-BLOCK-2: a command that waits has no reply, {stop:?}"
         );
         out.truncate(mark);
+        let busy;
         let error = match stop {
             Stop::Error(error) => error,
             Stop::Cold if !residency::is_too_much(&mut self.accessor) => return Err(Pending::Records),
@@ -61,6 +62,13 @@ impl Runner {
             }
             Stop::Computing => return Err(Pending::Computation),
             Stop::Suspended => return Err(Pending::Script),
+            Stop::Held => {
+                let Some(error) = self.busy_with_carried() else { return Err(Pending::Held) };
+                // A script that has not begun, or begins anew, does not begin any more.
+                self.forget_script(client);
+                busy = error;
+                &busy
+            }
             Stop::Waiting(_) => return Err(Pending::Key),
             Stop::Unreadable if self.accessor.cold().lacks_room() => &CommandError::NoRoomForCold,
             Stop::Unreadable => &CommandError::StorageUnreadable,

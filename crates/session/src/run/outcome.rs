@@ -15,6 +15,8 @@ pub(crate) enum Pending {
     Key,
     /// The command's script has run for long, and goes on between the rounds of the worker.
     Script,
+    /// The command needs a key of a script that another thread goes on with.
+    Held,
 }
 
 /// Why a batch ended where it did.
@@ -48,8 +50,10 @@ pub(crate) struct Executed {
 impl Executed {
     /// What became of one command.
     pub(crate) fn one(end: BatchEnd) -> Self {
-        let runs_again =
-            matches!(end, BatchEnd::Pending(Pending::Records | Pending::Computation | Pending::Script) | BatchEnd::Paused);
+        let runs_again = matches!(
+            end,
+            BatchEnd::Pending(Pending::Records | Pending::Computation | Pending::Script | Pending::Held) | BatchEnd::Paused
+        );
         Self { commands: usize::from(!runs_again), end }
     }
 }

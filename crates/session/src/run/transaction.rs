@@ -245,6 +245,12 @@ impl Worker {
                 self.refuse_unit(connection, exec, &errors::transaction::aborted(&error), out);
                 return Ok(());
             }
+            Err(Stop::Held) => {
+                let Some(error) = self.runner.busy_with_carried() else { return Err(Pending::Held) };
+                reply::queued(out, queued);
+                self.refuse_unit(connection, exec, &errors::transaction::aborted(&error), out);
+                return Ok(());
+            }
             Err(_) => return Err(Pending::Records),
         }
         let broken = client.watching.as_ref().is_some_and(|watching| is_broken(&mut self.runner.accessor, watching));
@@ -302,7 +308,8 @@ impl Worker {
     /// Begins the unit, with all that its commands need at hand.
     ///
     /// # Errors
-    /// When records have to be read first, or are too many to be in memory together. The unit has not begun then.
+    /// When records have to be read first, or are too many to be in memory together, or another thread goes on with a script of its
+    /// keys. The unit has not begun then.
     fn begin(&mut self, client: &Client, unit: Unit<'_>) -> Outcome {
         let Runner { accessor, context, .. } = &mut self.runner;
         let watched = client.watching.as_ref().map_or(&[][..], |watching| &watching.keys);
@@ -327,6 +334,10 @@ impl Worker {
             if accessor.waiters().are_secured() {
                 required = accessor.waiters().secure_for_unit(&filled);
             }
+        }
+        if accessor.unit().long_units().has_refused() {
+            accessor.unit().end();
+            return Err(Stop::Held);
         }
         if !accessor.cold().is_possible() {
             return Ok(());

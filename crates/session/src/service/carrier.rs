@@ -2,15 +2,19 @@
 
 use std::sync::Arc;
 
-use almandine_handler::{Context, ScriptTurn, Table};
+use almandine_base::{sometimes, step};
+use almandine_handler::{CommandError, Context, ScriptTurn, Table, errors};
 use almandine_instance::{Instance, Message};
-use almandine_io::thread;
+use almandine_io::{clock, thread};
 use almandine_net::Control;
+use almandine_script::ProgramKind;
 
+use crate::run::outcome::{BatchEnd, Executed};
 use crate::run::runner::Runner;
 use crate::service::receive::WorkerService;
 use crate::state::carrying::Carrier;
 use crate::state::connection::Connection;
+use crate::state::worker::Worker;
 
 impl Carrier {
     /// Starts the thread. Scripts stay with their workers until it is there, and for good if it cannot be.
@@ -37,10 +41,36 @@ impl Carrier {
             carried.held.put();
             if let Some(ended) = runner.carry(carried.suspended, worker) {
                 self.note_ended(ended);
-                instance.workers.send(worker, Message::ScriptsEnded);
+                // Others have connections that need a key of it.
+                step!(TellAllOfEnd, instance.workers.broadcast(&Message::ScriptsEnded), else {
+                    instance.workers.send(worker, Message::ScriptsEnded);
+                });
             }
             accessor = runner.accessor;
         }
+    }
+}
+
+impl Worker {
+    /// A connection whose command needs a key of a script that the carrier has waits for the end of that.
+    #[cold]
+    pub(crate) fn await_carried(&mut self, connection: &Connection, done: usize) -> Executed {
+        sometimes!("a client needs a key of a script that another thread goes on with");
+        self.runner.carrying.waiting.push(connection.id);
+        Executed { commands: done, end: BatchEnd::Awaits }
+    }
+}
+
+impl Runner {
+    /// What a client hears that needs a key of the script that the carrier has, if that has run for `busy-reply-threshold`.
+    #[cold]
+    pub(crate) fn busy_with_carried(&self) -> Option<CommandError> {
+        let threshold_ms = self.context.settings().process.busy_reply_threshold_ms;
+        let carrier = self.carrying.carrier.as_ref().filter(|_| threshold_ms != 0)?;
+        Some(match carrier.busy(threshold_ms.saturating_mul(1_000_000), clock::monotonic_ns())? {
+            ProgramKind::Script => errors::script::BUSY_SCRIPT,
+            ProgramKind::Function => errors::script::BUSY_FUNCTION,
+        })
     }
 }
 
@@ -50,10 +80,21 @@ impl WorkerService {
         self.worker.runner.carrying.carrier = Some(carrier);
     }
 
-    /// Scripts of this worker have ended elsewhere: their connections go on.
+    /// The script that needs the same keys has run for long: the connections that wait for it hear so.
+    #[inline]
+    pub(crate) fn tell_busy(&mut self, control: &mut dyn Control<Connection>) {
+        let runner = &mut self.worker.runner;
+        if !runner.carrying.waiting.is_empty() && runner.busy_with_carried().is_some() {
+            // Each runs its command again, and finds the same.
+            runner.carrying.waiting.drain(..).for_each(|id| control.resume(id));
+        }
+    }
+
+    /// A script has ended elsewhere: connections go on that needed a key of it, and its own if it was of this worker.
     #[cold]
     pub(crate) fn take_carried(&mut self, control: &mut dyn Control<Connection>) {
         let runner = &mut self.worker.runner;
+        runner.carrying.waiting.drain(..).for_each(|id| control.resume(id));
         let Some(carrier) = runner.carrying.carrier.clone() else { return };
         for ended in carrier.take_ended(runner.context.worker) {
             runner.keep_engine(ended.engine, &ended.program);

@@ -127,6 +127,7 @@ impl WorkerService {
         runner.timing.begin(start_ns);
         runner.rotation.batch_ns = start_ns;
         runner.seen.begin(runner.context.instance.persistence.log.is_on());
+        step!(PassLongUnits, { runner.accessor.unit().long_units().pass(true); }, else {});
         let Self { worker, batch, .. } = self;
         let received = Received { batch, input };
         let executed = if worker.runner.accessor.cold().is_possible() || worker.is_stalled() {
@@ -139,9 +140,11 @@ impl WorkerService {
                     worker.go_on_cold(connection, received, out, executed)
                 }
                 BatchEnd::Pending(Pending::Script) => worker.await_script(connection, executed.commands),
+                BatchEnd::Pending(Pending::Held) => worker.await_carried(connection, executed.commands),
                 _ => executed,
             }
         };
+        worker.runner.accessor.unit().long_units().pass(false);
         // The command that takes the result is the first one, and runs again when its records are there.
         if executed.commands > 0 || executed.end != BatchEnd::Awaits {
             connection.client.computing.end_batch();
@@ -175,7 +178,9 @@ impl WorkerService {
     fn next_of(&mut self, connection: &mut Connection, end: BatchEnd) -> Next {
         match end {
             BatchEnd::Answered => Next::Continue,
-            BatchEnd::Awaits | BatchEnd::Pending(Pending::Records | Pending::Computation | Pending::Script) => Next::Await,
+            BatchEnd::Awaits | BatchEnd::Pending(Pending::Records | Pending::Computation | Pending::Script | Pending::Held) => {
+                Next::Await
+            }
             BatchEnd::Pending(Pending::Key) => {
                 self.begin_to_wait(connection);
                 Next::Pause
@@ -513,6 +518,7 @@ impl Service for WorkerService {
         self.worker.runner.context.instance.keyspace.forget_waiting();
         self.resume_if_over(control);
         self.end_held();
+        self.tell_busy(control);
         if self.heard.breaks < self.worker.runner.context.instance.workers.breaks.announced() {
             // It began while others were told.
             self.hear_of_break(control);
@@ -526,7 +532,7 @@ impl Service for WorkerService {
             [self.paused.is_empty(), self.held.is_empty(), self.unconfirmed.is_empty(), !self.worker.reads.is_any_under_way()];
         waits == [true; 4]
             && !self.has_work()
-            && self.worker.runner.carrying.scripts.is_empty()
+            && self.worker.runner.carrying.is_idle()
             && !instance.persistence.is_loading()
             && instance.pause.active(clock::unix_ms()).is_none()
     }

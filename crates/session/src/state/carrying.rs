@@ -4,7 +4,7 @@
 //! For the store nothing changes: the script's unit of work stays in its batch and keeps its latches, as any long batch of a worker
 //! does. Its worker goes on with the accessor that the carrier had.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, Weak};
 
 use almandine_base::Output;
@@ -14,7 +14,7 @@ use almandine_io::sync::{Condvar, Mutex, MutexGuard};
 use almandine_io::thread::JoinHandle;
 use almandine_keyspace::Accessor;
 use almandine_net::ConnectionId;
-use almandine_script::{Engine, Program};
+use almandine_script::{Engine, Program, ProgramKind};
 
 use crate::state::script_run::Suspended;
 
@@ -51,6 +51,10 @@ pub struct Carrier {
     is_free: AtomicBool,
     /// Whether the thread was asked for.
     is_asked: AtomicBool,
+    /// When the script began that it has, monotonic nanoseconds; 0: it has none.
+    begun_ns: AtomicU64,
+    /// Whether that is a function.
+    is_function: AtomicBool,
     state: Mutex<State>,
     changed: Condvar,
 }
@@ -80,6 +84,8 @@ impl Carrier {
             table,
             is_free: AtomicBool::new(false),
             is_asked: AtomicBool::new(false),
+            begun_ns: AtomicU64::new(0),
+            is_function: AtomicBool::new(false),
             state: Mutex::default(),
             changed: Condvar::new(),
         }
@@ -107,8 +113,18 @@ impl Carrier {
 
     /// Gives the script for which the place was kept.
     pub(crate) fn give(&self, carried: Carried) {
+        self.is_function.store(carried.suspended.program.kind() == ProgramKind::Function, Ordering::Relaxed);
+        self.begun_ns.store(carried.suspended.run.start_ns.max(1), Ordering::Release);
         self.state().script = Some(carried);
         self.changed.notify_all();
+    }
+
+    /// What it has, if that has run for so long.
+    pub(crate) fn busy(&self, threshold_ns: u64, now_ns: u64) -> Option<ProgramKind> {
+        let begun_ns = self.begun_ns.load(Ordering::Acquire);
+        let is_function = self.is_function.load(Ordering::Relaxed);
+        let is_long = begun_ns != 0 && now_ns.saturating_sub(begun_ns) >= threshold_ns;
+        is_long.then_some(if is_function { ProgramKind::Function } else { ProgramKind::Script })
     }
 
     /// A script has ended: its worker is to be told.
@@ -118,6 +134,7 @@ impl Carrier {
 
     /// The next script, whose worker has this accessor in exchange. None when there is to be none any more.
     pub(crate) fn wait_for_next(&self, accessor: Accessor) -> Option<Carried> {
+        self.begun_ns.store(0, Ordering::Release);
         self.state().spare = Some(accessor);
         self.is_free.store(true, Ordering::Release);
         let waits = |state: &mut State| state.script.is_none() && !state.is_over;
@@ -164,4 +181,13 @@ pub(crate) struct Carrying {
     pub(crate) scripts: Vec<Option<ConnectionId>>,
     /// The accessor is in no batch: a script has just gone with the one that was.
     pub(crate) is_outside: bool,
+    /// Connections of the worker whose commands need a key of a script that is there, of whichever worker.
+    pub(crate) waiting: Vec<ConnectionId>,
+}
+
+impl Carrying {
+    /// Whether nothing of the worker is there, or waits for what is.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.scripts.is_empty() && self.waiting.is_empty()
+    }
 }

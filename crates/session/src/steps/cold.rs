@@ -114,6 +114,7 @@ impl Worker {
                 return match executed.end {
                     BatchEnd::Pending(Pending::Computation) => self.await_computation(connection, done),
                     BatchEnd::Pending(Pending::Script) => self.await_script(connection, done),
+                    BatchEnd::Pending(Pending::Held) => self.await_carried(connection, done),
                     _ => executed,
                 };
             }

@@ -138,20 +138,30 @@ impl Bucket {
         Entry(self.entries[at as usize % ENTRIES].load(Ordering::Acquire))
     }
 
-    /// Starts an optimistic read; waits while a writer is inside, but not for a writer that waits itself.
-    #[inline]
+    /// As [`Self::begin_read_unless`], of one that waits.
+    #[cfg(any(loom, test))]
     pub(crate) fn begin_read(&self) -> Seen {
+        self.begin_read_unless(|| false).expect("nobody gives up")
+    }
+
+    /// Starts an optimistic read; waits while a writer is inside, but not for a writer that waits itself. None: a writer is
+    /// inside, and `gives_up` has said so then.
+    #[inline]
+    pub(crate) fn begin_read_unless(&self, gives_up: impl FnMut() -> bool) -> Option<Seen> {
         let seen = self.control.load(Ordering::Acquire);
-        if seen & EXCLUSIVE == 0 { Seen(seen) } else { self.begin_read_contended() }
+        if seen & EXCLUSIVE == 0 { Some(Seen(seen)) } else { self.begin_read_contended(gives_up) }
     }
 
     #[cold]
-    fn begin_read_contended(&self) -> Seen {
+    fn begin_read_contended(&self, mut gives_up: impl FnMut() -> bool) -> Option<Seen> {
         let mut backoff = Backoff::new();
         loop {
             let seen = self.control.load(Ordering::Acquire);
             if !is_writer_inside(seen) {
-                return Seen(seen & !EXCLUSIVE);
+                return Some(Seen(seen & !EXCLUSIVE));
+            }
+            if gives_up() {
+                return None;
             }
             backoff.wait();
         }

@@ -23,6 +23,7 @@ impl<'i> ExclusiveLatch<'i> {
     }
 
     /// The latch, unless another holder has to be waited for and `gives_up` says so then.
+    #[inline]
     pub(super) fn take_unless(bucket: &'i Bucket, number: u64, gives_up: impl FnMut() -> bool) -> Option<Self> {
         bucket.lock_unless(true, gives_up).then(|| Self { bucket, number })
     }
@@ -63,6 +64,7 @@ impl<'i> SharedLatch<'i> {
     }
 
     /// A shared hold, unless another holder has to be waited for and `gives_up` says so then.
+    #[inline]
     pub(super) fn take_unless(bucket: &'i Bucket, number: u64, gives_up: impl FnMut() -> bool) -> Option<Self> {
         bucket.lock_unless(false, gives_up).then(|| Self { bucket, number })
     }

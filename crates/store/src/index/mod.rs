@@ -13,6 +13,7 @@ mod chain;
 pub(crate) mod entry;
 mod glance;
 pub(crate) mod latch;
+mod long_unit;
 #[cfg(all(test, loom))]
 mod model;
 mod overflow;
@@ -25,6 +26,7 @@ use almandine_io::memory::HUGE_PAGE_BYTES;
 use bucket::{Bucket, Seen};
 use entry::{Entry, Tag};
 use latch::SharedLatch;
+use long_unit::LongUnit;
 use overflow::OverflowArea;
 use std::io;
 use table::Table;
@@ -49,6 +51,7 @@ pub(crate) struct Index {
     buckets_max: u64,
     /// Sessions that hold latches and wait for another one out of order.
     out_of_order: AtomicU64,
+    pub(crate) long_unit: LongUnit,
 }
 
 impl Index {
@@ -68,6 +71,7 @@ impl Index {
             buckets: AtomicU64::new(buckets),
             buckets_max,
             out_of_order: AtomicU64::new(0),
+            long_unit: LongUnit::default(),
         })
     }
 
@@ -157,13 +161,23 @@ impl Index {
     #[inline]
     pub(crate) fn begin_read(&self, hash: u64) -> Entered {
         loop {
+            if let Some(entered) = self.begin_read_unless(hash, |_| false) {
+                return entered;
+            }
+        }
+    }
+
+    /// As [`Index::begin_read`], unless a writer is in the bucket and `gives_up` says so then of its number.
+    #[inline]
+    pub(crate) fn begin_read_unless(&self, hash: u64, gives_up: impl Fn(u64) -> bool) -> Option<Entered> {
+        loop {
             let number = Self::bucket_of(hash, self.buckets.load(Ordering::Acquire));
-            let seen = self.bucket(number).begin_read();
+            let seen = self.bucket(number).begin_read_unless(|| gives_up(number))?;
             // The count as it is now: a split before `seen` is in it, a later one fails the validation.
             let buckets = self.buckets.load(Ordering::Acquire);
             if Self::bucket_of(hash, buckets) == number {
                 debug_assert!(number < buckets, "INV-INDEX-1: a bucket within the count");
-                return Entered { number, seen, tag: Tag::new(hash, Self::level(number, buckets)) };
+                return Some(Entered { number, seen, tag: Tag::new(hash, Self::level(number, buckets)) });
             }
         }
     }
@@ -182,16 +196,38 @@ impl Index {
         }
     }
 
-    /// As [`Index::lock_exclusive`], for a hash that belonged to bucket `number` a moment ago.
+    /// As [`Index::lock_exclusive`], of a bucket that `hash` belonged to a moment ago, unless another holder has to be waited for
+    /// and `gives_up` says so then of the bucket's number.
     #[inline]
-    pub(crate) fn lock_expected(&self, hash: u64, number: u64) -> ExclusiveLatch<'_> {
-        let latch = self.latch(number);
-        debug_assert_eq!(latch.number(), number, "INV-LATCH-1: a guard proves a hold");
-        if Self::bucket_of(hash, self.len()) == number {
-            return latch;
+    pub(crate) fn lock_exclusive_unless(
+        &self,
+        hash: u64,
+        expected: Option<u64>,
+        gives_up: impl Fn(u64) -> bool,
+    ) -> Option<ExclusiveLatch<'_>> {
+        let mut number = expected.unwrap_or_else(|| Self::bucket_of(hash, self.len()));
+        loop {
+            let latch = ExclusiveLatch::take_unless(self.bucket(number), number, || gives_up(number))?;
+            let now = Self::bucket_of(hash, self.len());
+            if now == number {
+                debug_assert_eq!(latch.number(), now, "INV-INDEX-1: a latched bucket keeps its keys");
+                return Some(latch);
+            }
+            number = now;
         }
-        drop(latch);
-        self.lock_exclusive(hash)
+    }
+
+    /// As [`Index::lock_shared`], unless another holder has to be waited for and `gives_up` says so then of the bucket's number.
+    #[inline]
+    pub(crate) fn lock_shared_unless(&self, hash: u64, gives_up: impl Fn(u64) -> bool) -> Option<SharedLatch<'_>> {
+        loop {
+            let number = Self::bucket_of(hash, self.len());
+            let latch = SharedLatch::take_unless(self.bucket(number), number, || gives_up(number))?;
+            if Self::bucket_of(hash, self.len()) == number {
+                debug_assert_eq!(latch.number(), number, "INV-LATCH-1: a guard proves a hold");
+                return Some(latch);
+            }
+        }
     }
 
     /// Takes a shared hold of the bucket of `hash`. Nothing else may be latched by the caller.
@@ -217,20 +253,22 @@ impl Index {
         SharedLatch::take(self.bucket(number), number)
     }
 
-    /// Latches a bucket for a caller that holds others, lower ones. None: the server, which holds latches, waits for another
-    /// one out of order, perhaps for one of the caller's. It must release all of its own then and begin anew (INV-LATCH-3).
+    /// Latches a bucket for a plan, which may hold others, lower ones. None: another holder had to be waited for, and `gives_up`
+    /// has said so then. It must release all of its own (INV-LATCH-3).
     #[inline]
-    pub(crate) fn latch_next(&self, number: u64) -> Option<ExclusiveLatch<'_>> {
-        ExclusiveLatch::take_unless(self.bucket(number), number, || self.gives_way())
+    pub(crate) fn latch_planned(&self, number: u64, gives_up: impl FnMut() -> bool) -> Option<ExclusiveLatch<'_>> {
+        ExclusiveLatch::take_unless(self.bucket(number), number, gives_up)
     }
 
-    /// As [`Index::latch_next`], shared.
+    /// As [`Index::latch_planned`], shared.
     #[inline]
-    pub(crate) fn latch_next_shared(&self, number: u64) -> Option<SharedLatch<'_>> {
-        SharedLatch::take_unless(self.bucket(number), number, || self.gives_way())
+    pub(crate) fn latch_planned_shared(&self, number: u64, gives_up: impl FnMut() -> bool) -> Option<SharedLatch<'_>> {
+        SharedLatch::take_unless(self.bucket(number), number, gives_up)
     }
 
-    fn gives_way(&self) -> bool {
+    /// Whether the server, which holds latches, waits for another one out of order, perhaps for one of the caller's: that must
+    /// release all of its own then and begin anew (INV-LATCH-3).
+    pub(crate) fn gives_way(&self) -> bool {
         step!(GiveWay, self.is_out_of_order(), else false)
     }
 

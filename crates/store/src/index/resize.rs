@@ -99,7 +99,7 @@ impl Resize {
         let target = last - Self::half(last);
         debug_assert!(target < last, "INV-LATCH-3: the lower bucket is latched first");
         let _target_latch = index.latch(target);
-        let Some(_last_latch) = index.latch_next(last) else { return false };
+        let Some(_last_latch) = index.latch_planned(last, || index.gives_way()) else { return false };
         let mut short = false;
         self.entries.clear();
         for (number, bit) in [(target, false), (last, true)] {

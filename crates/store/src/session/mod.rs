@@ -38,6 +38,7 @@ pub use heat::Heat;
 pub use notes::{Concerns, Notes};
 pub use plan::Plan;
 pub use plan::ahead::{Ahead, Expected};
+pub use plan::long_units::LongUnits;
 pub use scan::{Keys, Scanned};
 pub use view::View;
 pub use walk::Walk;

@@ -4,6 +4,7 @@ use super::batch::Session;
 use super::view::View;
 use crate::counters::add;
 use crate::index::Glance;
+use crate::index::latch::SharedLatch;
 use crate::record::key::Key;
 use crate::record::{Header, Kind};
 use crate::session::cold::staged::{Unknown, find_latched};
@@ -125,7 +126,11 @@ impl Session {
         let head = self.local.head;
         debug_assert!(self.local.participant.is_inside(), "INV-FREE-1: a record is read in the epoch in which it was found");
         for _ in 0..RETRIES_MAX {
-            let entered = store.index.begin_read(key.hash);
+            let passes = self.local.held.passes;
+            let Some(entered) = store.index.begin_read_unless(key.hash, |number| passes && store.index.long_unit.holds(number))
+            else {
+                return Err(Missing::Held);
+            };
             let mut unknown = Unknown::default();
             let found = store.index.find_optimistic(entered, |position, entry| {
                 let found = if entry.address() < head {
@@ -170,16 +175,23 @@ impl Session {
     #[cold]
     fn read_latched<R>(&self, key: Key<'_>, visit: &mut impl FnMut(&View<'_>) -> R) -> Result<Option<R>, Missing> {
         debug_assert!(!self.holds_latches(), "INV-LATCH-3: who has a lock plan latches nothing beside it");
-        let latch = self.store.index.lock_shared(key.hash);
+        let latch = self.lock_shared(key.hash).ok_or(Missing::Held)?;
         let number = latch.number();
         let result = self.local.touched.visit(|| self.visit_latched(number, key, visit));
         drop(latch);
         result
     }
 
+    /// Takes a shared hold of a key's bucket, unless a long unit has it and the session passes by.
+    pub(in crate::session) fn lock_shared(&self, hash: u64) -> Option<SharedLatch<'_>> {
+        debug_assert!(!self.holds_latches(), "INV-LATCH-3: who has a lock plan latches nothing beside it");
+        let (index, passes) = (&self.store.index, self.local.held.passes);
+        index.lock_shared_unless(hash, |number| passes && index.long_unit.holds(number))
+    }
+
     fn read_held<R>(&self, key: Key<'_>, visit: &mut impl FnMut(&View<'_>) -> R) -> Result<Option<R>, Missing> {
         debug_assert!(self.holds_latches(), "INV-LATCH-3: a read without a lock plan latches by itself");
-        let number = self.held_bucket(key.hash).ok_or(Missing::Unplanned)?;
+        let number = self.held_bucket(key.hash).ok_or_else(|| self.local.held.why_not())?;
         self.visit_latched(number, key, visit)
     }
 

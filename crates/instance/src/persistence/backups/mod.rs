@@ -180,7 +180,7 @@ impl Backups {
         }
         self.files()?.check()?;
         let mut state = self.state();
-        // What nobody has taken is of an earlier one.
+        // What was not taken is of an earlier one.
         state.sealers.clear();
         state.number += 1;
         state.figures = BackupFigures { state: BackupState::Pending, start_s: clock::unix_ms() / 1000, ..BackupFigures::default() };
@@ -325,15 +325,14 @@ impl Backups {
         })
     }
 
-    /// The base of this one is there, in files that `pin` makes. Not if it was given up.
-    pub fn pin(&self, number: u64, pin: impl FnOnce() -> Result<Vec<PathBuf>, String>) {
-        self.go_on(number, BackupState::Snapshotting, BackupState::Incrementing, pin);
-    }
-
-    /// The base of this one is there, in files that `pin` makes; what it names on a device is to be copied.
-    pub fn pin_and_copy(&self, number: u64, pin: impl FnOnce() -> Result<Vec<PathBuf>, String>) {
-        self.state().keeps_files = true;
-        self.go_on(number, BackupState::Snapshotting, BackupState::Copying, pin);
+    /// The base of this one is there, in files that `pin` makes. `copies`: what it names on a device is to be copied. Not if it was
+    /// given up.
+    pub fn pin(&self, number: u64, copies: bool, pin: impl FnOnce() -> Result<Vec<PathBuf>, String>) {
+        if copies {
+            self.state().keeps_files = true;
+        }
+        let next = if copies { BackupState::Copying } else { BackupState::Incrementing };
+        self.go_on(number, BackupState::Snapshotting, next, pin);
     }
 
     /// That is copied, to these files; or why it could not be. Then nothing of the backup stays: it may have filled the disk.

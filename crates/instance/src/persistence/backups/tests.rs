@@ -49,7 +49,7 @@ fn a_backup_goes_through_its_states_in_order() {
     assert!(backups.is_pending() && backups.start().is_err() && ask(&backups).is_err() && backups.clean().is_err());
     let number = backups.begin().unwrap();
     let state = |backups: &Backups| backups.figures().state;
-    backups.pin(number, || {
+    backups.pin(number, false, || {
         assert_eq!(state(&backups), BackupState::Snapshotting, "it is told while files are made");
         assert!(backups.start().is_err() && backups.clean().is_err(), "and nobody waits for them");
         Ok(vec!["base".into()])
@@ -88,7 +88,7 @@ fn a_backup_that_copies_lets_the_log_go_on_and_keeps_its_files() {
     let begin = || {
         backups.start().unwrap();
         let number = backups.begin().unwrap();
-        backups.pin_and_copy(number, || Ok(vec!["base".into()]));
+        backups.pin(number, true, || Ok(vec!["base".into()]));
         number
     };
     backups.keep(|| panic!("there is none"));
@@ -117,7 +117,7 @@ fn a_backup_that_copies_lets_the_log_go_on_and_keeps_its_files() {
     // And the next one without a device holds the log.
     backups.start().unwrap();
     let fourth = backups.begin().unwrap();
-    backups.pin(fourth, || Ok(Vec::new()));
+    backups.pin(fourth, false, || Ok(Vec::new()));
     assert!(backups.holds_log());
 }
 
@@ -130,8 +130,8 @@ fn what_belongs_to_a_backup_that_was_given_up_changes_no_other() {
     assert_eq!(backups.figures().state, BackupState::Failed);
     backups.start().unwrap();
     let second = backups.begin().unwrap();
-    backups.pin(first, || panic!("it was given up"));
-    backups.pin(second, || Ok(Vec::new()));
+    backups.pin(first, false, || panic!("it was given up"));
+    backups.pin(second, false, || Ok(Vec::new()));
     backups.end(first, || panic!("it was given up"));
     assert!(backups.holds_log() && ask(&backups).is_ok());
     backups.fail("the log has ended");
@@ -149,7 +149,7 @@ fn the_files_of_a_sealed_one_stay_until_it_is_in_object_storage() {
     let seal = |name: &str| {
         backups.start().unwrap();
         let number = backups.begin().unwrap();
-        backups.pin(number, || Ok(vec!["base".into()]));
+        backups.pin(number, false, || Ok(vec!["base".into()]));
         backups.end(number, || Ok(Sealed { files: vec!["segment".into()], upload: Some(name.to_owned()) }));
     };
     seal("first");

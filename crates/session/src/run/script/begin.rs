@@ -18,7 +18,7 @@ impl Runner {
     /// Begins the unit of work of a script, unless it is part of one.
     ///
     /// # Errors
-    /// When records have to be read first. The unit has not begun then.
+    /// When records have to be read first, or another thread goes on with a script of its keys. The unit has not begun then.
     pub(super) fn begin_unit(&mut self, client: &Client, call: &ScriptCall<'_>, alone: bool) -> Result<Scope, Stop> {
         if self.accessor.reader(client.db).plan().in_unit() {
             return Ok(Scope::OfTransaction);
@@ -37,7 +37,9 @@ impl Runner {
                 self.catch_up();
                 return Ok(Scope::Planned);
             }
-            if *reads_once && !self.accessor.cold().is_possible() && !self.accessor.changes().publishes(TOLD) {
+            // One that reads by itself cannot begin anew: beside a long unit it has its key before it begins.
+            let is_plain = !self.accessor.unit().long_units().is_any() && !self.accessor.changes().publishes(TOLD);
+            if *reads_once && !self.accessor.cold().is_possible() && is_plain {
                 return Ok(Scope::Single);
             }
             let declared = if *keys { call.keys } else { call.keys.first(0) };
@@ -98,6 +100,10 @@ impl Runner {
             if accessor.waiters().are_secured() {
                 required = accessor.waiters().secure_for_unit(&filled);
             }
+        }
+        if accessor.unit().long_units().has_refused() {
+            accessor.unit().end();
+            return Err(Stop::Held);
         }
         if !accessor.cold().is_possible() {
             return Ok(());

@@ -303,7 +303,7 @@ impl Commands for Caller<'_> {
         if self.runner.carrying.is_carrier {
             // What it has told waits for the epoch in which it was told.
             if !HeldOfUnit::is_told_early() {
-                step!(RenewEpoch, self.runner.accessor.unit().renew(), else ());
+                step!(RenewEpoch, self.runner.accessor.unit().long_units().renew(), else ());
             }
             let ends = self.runner.context.instance.shutdown.requested();
             return if ends { Verdict::End } else { Verdict::GoOn };

@@ -47,6 +47,8 @@ impl Runner {
         *connection = is_there.then_some(client.shared.id);
         self.carrying.scripts.push(*connection);
         *orphan = Some(Box::new(stand_in));
+        self.accessor.unit().long_units().pass(false);
+        self.accessor.unit().long_units().tell();
         let accessor = std::mem::replace(&mut self.accessor, spare);
         self.carrying.is_outside = true;
         let held = HeldOfUnit::take();

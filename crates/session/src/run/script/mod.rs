@@ -91,7 +91,9 @@ impl Runner {
         let ran = self.run_admitted(client, out, (args, key), prepare, &mut begins);
         match (&ran, running) {
             (Ok(()) | Err(Stop::Suspended), _) | (_, None) => {}
-            (Err(Stop::Cold), Some(running)) => client.script = Some(Box::new(ScriptTurn::Anew(Anew { running, times }))),
+            (Err(Stop::Cold | Stop::Held), Some(running)) => {
+                client.script = Some(Box::new(ScriptTurn::Anew(Anew { running, times })))
+            }
             (Err(_), Some(running)) => self.context.instance.scripts.running.leave(&running),
         }
         ran
@@ -297,8 +299,11 @@ impl Runner {
         if let Some(withheld) = run.withheld.take() {
             self.timing.withheld = *withheld;
         }
+        // What it misses now it would miss in the middle of its work.
+        let passes = self.accessor.unit().long_units().pass(false);
         let mut caller = Caller { runner: self, client, run, program, called, watched_bytes };
         let end = engine.go_on(program, &mut caller, version, out);
+        self.accessor.unit().long_units().pass(passes);
         client.version = version;
         // What its commands took is theirs, the rest is its own.
         if may_begin_anew && (end == RunEnd::Suspended || self.restart == Restart::Due) {

@@ -191,6 +191,8 @@ impl Runner {
             Ok(()) => {}
             Err(Stop::Suspended) => return Err(Lost::Waits),
             Err(Stop::Cold) => return Err(Lost::Cold),
+            // The one that has its keys may change them, and nothing is to be gained by trying meanwhile.
+            Err(Stop::Held) => return Err(Lost::Changed),
             Err(_) => return Err(Lost::Alone),
         }
         if step!(CompareScript, is_broken(&mut self.accessor, &rest.watching), else false) {

@@ -3,7 +3,7 @@
 //! Two sessions that did so could wait for each other. So only one session at a time does, the *server*. A session that comes
 //! while there is one gives its latches and its ready keys to the server, and waits until the server has served them. The server
 //! takes over what it was given while it waits for a latch, and before it ceases to be the server. Other sessions that hold
-//! latches and wait for more release them and begin anew while it waits ([`Index::latch_next`]). So it waits for no session that
+//! latches and wait for more release them and begin anew while it waits ([`Index::gives_way`]). So it waits for no session that
 //! waits for it (INV-LATCH-3).
 //!
 //! A unit of work that writes and whose keys show while it runs is the server from before its first latch to its end, and latches
@@ -122,7 +122,7 @@ impl Serving<'_> {
             return Ok(());
         }
         sometimes!("a session gives its ready keys to the server");
-        state.given.push(Given { latches: self.held.give_away(), keys: keys.drain(..).collect() });
+        state.given.push(Given { latches: self.held.give_away(self.index), keys: keys.drain(..).collect() });
         self.latch_coordinator.has_given.store(1, Ordering::Release);
         let ended = self.latch_coordinator.ended.load(Ordering::Relaxed);
         drop(state);

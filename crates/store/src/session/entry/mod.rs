@@ -104,7 +104,8 @@ impl Session {
     /// Latches a key exclusively (or uses the lock plan's latch) and looks it up. An expired record is removed.
     ///
     /// # Errors
-    /// [`Missing`]: the key may have a record that is not in memory, or a lock plan is held that does not have the key exclusively.
+    /// [`Missing`]: the key may have a record that is not in memory, a lock plan is held that does not have the key exclusively, or
+    /// a long unit has it and the session passes by.
     #[inline]
     pub fn entry<'s>(&'s mut self, key: Key<'s>) -> Result<Slot<'s>, Missing> {
         self.look_up(key, Need::Read)
@@ -119,7 +120,7 @@ impl Session {
         match held {
             Some(number) if !self.store.index.bucket(number).is_latched_exclusively() => return Err(Missing::Unplanned),
             Some(_) => {}
-            None if self.holds_latches() => return Err(Missing::Unplanned),
+            None if self.holds_latches() => return Err(self.local.held.why_not()),
             None => self.look_at_budget(),
         }
         let Self { store, local } = self;
@@ -127,10 +128,10 @@ impl Session {
         let (number, latch) = match held {
             Some(number) => (number, None),
             None => {
-                let latch = match local.glances.of(&key) {
-                    Some(glance) => store.index.lock_expected(key.hash, glance.number),
-                    None => store.index.lock_exclusive(key.hash),
-                };
+                let (index, passes) = (&store.index, local.held.passes);
+                let expected = local.glances.of(&key).map(|glance| glance.number);
+                let latch = index.lock_exclusive_unless(key.hash, expected, |number| passes && index.long_unit.holds(number));
+                let Some(latch) = latch else { return Err(Missing::Held) };
                 (latch.number(), Some(latch))
             }
         };

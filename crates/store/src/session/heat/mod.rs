@@ -64,9 +64,9 @@ impl<'s> Heat<'s> {
         let Session { store, local } = self.session;
         let (number, _latch) = match self.session.held_bucket(key.hash) {
             Some(number) => (number, None),
-            None if self.session.holds_latches() => return Err(Missing::Unplanned),
+            None if self.session.holds_latches() => return Err(local.held.why_not()),
             None => {
-                let latch = store.index.lock_shared(key.hash);
+                let latch = self.session.lock_shared(key.hash).ok_or(Missing::Held)?;
                 (latch.number(), Some(latch))
             }
         };

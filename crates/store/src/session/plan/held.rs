@@ -7,6 +7,7 @@
 use crate::index::latch::SharedLatch;
 use crate::index::{ExclusiveLatch, Index};
 use crate::sync::Backoff;
+use almandine_base::object::Missing;
 use rapidhash::fast::RandomState;
 use std::cell::Cell;
 use std::collections::HashSet;
@@ -40,6 +41,9 @@ impl Modes<'_> {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Wanted(u64);
 
+/// Stands in a plan that holds nothing. No index has a bucket with its number.
+const NO_BUCKET: Wanted = Wanted(u64::MAX);
+
 impl Wanted {
     #[inline]
     fn new(number: u64, exclusive: bool) -> Self {
@@ -72,12 +76,25 @@ pub(in crate::session) struct Held {
     next: Cell<usize>,
     /// Its session is the server, which latches out of order; see `latch_coordinator`.
     pub(in crate::session) is_server: bool,
+    /// Its session passes by what a long unit has latched, and begins anew when that has ended.
+    pub(in crate::session) passes: bool,
+    /// Its unit is such a one.
+    is_long: bool,
 }
 
 impl Held {
     pub(in crate::session) fn new() -> Self {
         let (buckets, hashes) = (Vec::with_capacity(64), Vec::with_capacity(64));
-        Self { buckets, further: HashSet::default(), taken: 0, hashes, next: Cell::new(0), is_server: false }
+        Self {
+            buckets,
+            further: HashSet::default(),
+            taken: 0,
+            hashes,
+            next: Cell::new(0),
+            is_server: false,
+            passes: false,
+            is_long: false,
+        }
     }
 
     #[inline]
@@ -85,17 +102,76 @@ impl Held {
         self.buckets.is_empty()
     }
 
-    /// Latches the bucket of a hash.
+    /// Latches the bucket of a hash, unless a long unit has it and the session passes by. Whether it has.
     #[inline]
-    pub(in crate::session) fn take_one(&mut self, index: &Index, hash: u64, exclusive: bool) {
+    pub(in crate::session) fn take_one(&mut self, index: &Index, hash: u64, exclusive: bool) -> bool {
         debug_assert!(self.buckets.is_empty() && self.taken == 0, "INV-LATCH-3: one lock plan at a time");
-        let number = if exclusive { index.lock_exclusive(hash).keep() } else { index.lock_shared(hash).keep() };
+        let gives_up = |number| self.passes && index.long_unit.holds(number);
+        let kept = if exclusive {
+            index.lock_exclusive_unless(hash, None, gives_up).map(ExclusiveLatch::keep)
+        } else {
+            index.lock_shared_unless(hash, gives_up).map(SharedLatch::keep)
+        };
+        let Some(number) = kept else {
+            self.refuse();
+            return false;
+        };
         self.buckets.push(Wanted::new(number, exclusive));
         self.taken = 1;
+        true
     }
 
-    /// Latches the buckets of several hashes.
-    pub(in crate::session) fn take(&mut self, index: &Index, hashes: &[u64], modes: Modes<'_>) {
+    /// The plan has none of its latches, and no key of it can be used, until it is released: a long unit has one of them.
+    #[cold]
+    fn refuse(&mut self) {
+        debug_assert!(self.taken == 0, "INV-LATCH-5: a plan that is refused holds nothing");
+        self.buckets.clear();
+        self.hashes.clear();
+        self.next.set(0);
+        self.buckets.push(NO_BUCKET);
+    }
+
+    /// Whether the plan has none of its latches because a long unit has one of them.
+    #[inline]
+    pub(in crate::session) fn is_refused(&self) -> bool {
+        self.taken == 0 && !self.buckets.is_empty()
+    }
+
+    /// Why a key outside of the plan cannot be used.
+    pub(in crate::session) fn why_not(&self) -> Missing {
+        debug_assert!(!self.is_empty(), "INV-LATCH-3: a key is outside of a plan");
+        if self.is_refused() { Missing::Held } else { Missing::Unplanned }
+    }
+
+    /// The unit of the plan takes long, and goes on in another thread.
+    pub(in crate::session) fn tell_long(&mut self, index: &Index) {
+        debug_assert!(!self.is_refused(), "INV-LATCH-5: a unit that goes on has its latches");
+        debug_assert!(!self.is_long, "INV-LATCH-5: a unit says once that it is long");
+        debug_assert!(!self.passes, "INV-LATCH-5: a long unit cannot begin anew");
+        self.is_long = true;
+        index.long_unit.hold(self.buckets.iter().map(|bucket| bucket.number()));
+    }
+
+    /// A unit that may take long has latched one more bucket.
+    pub(in crate::session) fn tell_grown(&self, index: &Index) {
+        debug_assert!(!self.is_refused(), "INV-LATCH-5: a unit that grows has its latches");
+        if self.is_long {
+            index.long_unit.hold(self.buckets.last().map(|bucket| bucket.number()).into_iter());
+        }
+    }
+
+    /// It is about to release its first latch, or to give them away.
+    #[inline]
+    fn end_long(&mut self, index: &Index) {
+        if self.is_long {
+            debug_assert!(!self.is_refused(), "INV-LATCH-5: a long unit ends with its latches");
+            self.is_long = false;
+            index.long_unit.end();
+        }
+    }
+
+    /// Latches the buckets of several hashes, unless a long unit has one of them and the session passes by. Whether it has.
+    pub(in crate::session) fn take(&mut self, index: &Index, hashes: &[u64], modes: Modes<'_>) -> bool {
         debug_assert!(self.buckets.is_empty() && self.taken == 0, "INV-LATCH-3: one lock plan at a time");
         self.hashes.extend_from_slice(hashes);
         self.next.set(0);
@@ -104,7 +180,12 @@ impl Held {
             let wanted = hashes.iter().enumerate().map(|(key, &hash)| Wanted::new(Index::bucket_of(hash, known), modes.of(key)));
             self.buckets.extend(wanted.filter(|bucket| bucket.number() >= first_wanted));
             if !self.latch_wanted(index) {
+                let missed = self.buckets.get(self.taken).copied();
                 self.release_latches(index);
+                if self.passes && missed.is_some_and(|missed| index.long_unit.holds(missed.number())) {
+                    self.refuse();
+                    return false;
+                }
                 let mut backoff = Backoff::new();
                 while index.is_out_of_order() {
                     backoff.wait();
@@ -114,7 +195,7 @@ impl Held {
             }
             let now = index.len();
             if now == known {
-                return;
+                return true;
             }
             // A bucket that split meanwhile may have given keys to new ones, which have the highest numbers; one that is latched
             // splits no more. One that merged has given its keys to a lower one, so that the order begins anew.
@@ -128,7 +209,7 @@ impl Held {
     }
 
     /// Latches the buckets behind those that have been latched. False if all of them have to be released first
-    /// ([`Index::latch_next`]).
+    /// ([`Index::gives_way`]).
     fn latch_wanted(&mut self, index: &Index) -> bool {
         self.buckets[self.taken..].sort_unstable();
         self.buckets.dedup_by(|later, earlier| {
@@ -144,15 +225,18 @@ impl Held {
             "INV-LATCH-3: latches are taken in ascending bucket order"
         );
         self.buckets[self.taken..].iter().take(BUCKETS_AHEAD).for_each(|bucket| index.prefetch_bucket(bucket.number()));
+        let passes = self.passes;
         while let Some(&bucket) = self.buckets.get(self.taken) {
             if let Some(&ahead) = self.buckets.get(self.taken + BUCKETS_AHEAD) {
                 index.prefetch_bucket(ahead.number());
             }
             let number = bucket.number();
-            let kept = match bucket.is_exclusive() {
-                _ if self.taken == 0 && bucket.is_exclusive() => Some(index.latch(number).keep()),
-                true => index.latch_next(number).map(ExclusiveLatch::keep),
-                false => index.latch_next_shared(number).map(SharedLatch::keep),
+            let is_first = self.taken == 0 && bucket.is_exclusive();
+            let gives_up = || (!is_first && index.gives_way()) || (passes && index.long_unit.holds(number));
+            let kept = if bucket.is_exclusive() {
+                index.latch_planned(number, gives_up).map(ExclusiveLatch::keep)
+            } else {
+                index.latch_planned_shared(number, gives_up).map(SharedLatch::keep)
             };
             if kept.is_none() {
                 return false;
@@ -166,6 +250,7 @@ impl Held {
     /// Releases the shared latches. The keys of the plan are these from now on, which are held exclusively.
     pub(in crate::session) fn keep_exclusive(&mut self, index: &Index, hashes: impl Iterator<Item = u64>) {
         debug_assert!(self.further.is_empty(), "INV-LATCH-3: only the server latches out of order");
+        self.end_long(index);
         self.buckets.retain(|bucket| {
             if !bucket.is_exclusive() {
                 index.unlatch(bucket.number(), false);
@@ -210,7 +295,8 @@ impl Held {
     }
 
     /// Gives all latches away: the receiver of their buckets' numbers releases them.
-    pub(in crate::session) fn give_away(&mut self) -> Vec<u64> {
+    pub(in crate::session) fn give_away(&mut self, index: &Index) -> Vec<u64> {
+        self.end_long(index);
         debug_assert!(
             self.buckets.iter().all(|bucket| bucket.is_exclusive()),
             "INV-BLOCK-1: what was made ready was changed under its latch"
@@ -234,6 +320,7 @@ impl Held {
     #[inline]
     fn release_latches(&mut self, index: &Index) {
         debug_assert!(self.taken <= self.buckets.len(), "INV-LATCH-1: released holds were taken");
+        self.end_long(index);
         let taken = std::mem::take(&mut self.taken);
         for (at, &bucket) in self.buckets[..taken].iter().enumerate() {
             if let Some(&ahead) = self.buckets.get(at + BUCKETS_AHEAD) {

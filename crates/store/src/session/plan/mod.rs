@@ -6,6 +6,7 @@
 pub(crate) mod ahead;
 pub(crate) mod glances;
 pub(crate) mod held;
+pub(crate) mod long_units;
 
 use crate::index::{Index, Peek};
 use crate::session::batch::Session;
@@ -71,7 +72,9 @@ pub struct Plan<'s> {
 }
 
 impl Plan<'_> {
-    /// Latches the buckets of all `hashes`, exclusively or shared, until [`Plan::unlock_all`]. Nothing may be held yet.
+    /// Latches the buckets of all `hashes`, exclusively or shared, until [`Plan::unlock_all`]. Nothing may be held yet. If the
+    /// session passes by what a long unit has latched, the plan may be refused: it has none of them then
+    /// ([`LongUnits::has_refused`](crate::LongUnits::has_refused)).
     pub fn lock_all(&mut self, hashes: &[u64], exclusive: bool) {
         debug_assert!(self.session.local.held.is_empty(), "INV-LATCH-3: one lock plan at a time");
         self.session.look_at_budget();
@@ -81,8 +84,9 @@ impl Plan<'_> {
             held.take_one(index, *hash, exclusive);
             return;
         }
-        held.take(index, hashes, Modes::All(exclusive));
-        self.session.fetch_ahead(0);
+        if held.take(index, hashes, Modes::All(exclusive)) {
+            self.session.fetch_ahead(0);
+        }
     }
 
     /// As [`Plan::lock_all`], each key's bucket exclusively or shared as `exclusive` says of the hash in its place.
@@ -94,8 +98,9 @@ impl Plan<'_> {
             self.session.local.held.take_one(&self.session.store.index, *hash, *exclusive);
             return;
         }
-        self.session.local.held.take(&self.session.store.index, hashes, Modes::Each(exclusive));
-        self.session.fetch_ahead(0);
+        if self.session.local.held.take(&self.session.store.index, hashes, Modes::Each(exclusive)) {
+            self.session.fetch_ahead(0);
+        }
     }
 
     /// Begins a plan that grows while the unit of work goes on, with no key: no latch of it waits in order behind the others. False
@@ -113,6 +118,8 @@ impl Plan<'_> {
         let mut given = VecDeque::new();
         self.session.serving().grow(hash, &mut given);
         self.session.local.notes.ready.extend(given);
+        let Session { store, local } = &mut *self.session;
+        local.held.tell_grown(&store.index);
     }
 
     /// Releases all latches.
@@ -164,12 +171,6 @@ impl Plan<'_> {
     #[must_use]
     pub fn holds_exclusively(&self, hash: u64) -> bool {
         self.session.local.held.holds_exclusively(&self.session.store.index, hash)
-    }
-
-    /// Between two commands of a unit of work that takes long: goes on in the present epoch, with its latches. Nothing that was
-    /// read before is used from here on.
-    pub fn renew(&mut self) {
-        self.session.renew();
     }
 
     /// Begins a batch, as [`Session::enter`], without waiting: false, and outside, while another session is alone.

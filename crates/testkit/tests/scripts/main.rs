@@ -1,5 +1,7 @@
 //! Scripts beside other clients: units of work of which no other client sees a part, and scripts that run for long.
 
+mod carried;
+
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -564,106 +566,6 @@ fn what_a_script_tells_is_told_once() {
 #[test]
 fn a_script_that_begins_anew_though_it_has_told_something_is_noticed() {
     must_notice("NoteSeen", &["--workers", "2"], 1, what_is_told_is_told_once);
-}
-
-/// Awaits that a script has gone to the carrier: it has written, and its worker answers. `running` runs it.
-fn until_carried<T>(client: &mut Client, running: &thread::ScopedJoinHandle<'_, T>) {
-    while !is_error(&client.call(&["SCRIPT", "KILL"]).expect("a reply"), "UNKILLABLE ") {
-        assert!(!running.is_finished(), "its worker answers before it ends");
-    }
-}
-
-/// Scripts that say their keys, or come to them, have written and run for long hold no client of their worker up that needs none of
-/// their keys. They go on when their client has gone.
-fn long_writers_hold_nobody_up(server: &Server) {
-    let (mut client, mut listener) = (server.client(), server.client());
-    listener.send(&[["SUBSCRIBE", "said"]]).expect("sent");
-    listener.receive().expect("a confirmation");
-    let work = |seconds: &str| {
-        format!(
-            "local start = os.clock() for _ = 1, 100000 do for i = 1, 1000 do local x = i % 7 end
-             if os.clock() - start > {seconds} then break end end"
-        )
-    };
-    let behind_a_look = "for i = 1, 100000 do local x = i % 7 end for i = 1, 100000 do local x = i % 7 end";
-    let growing = "local own = redis.call('ECHO', KEYS[1])";
-    for (round, before) in (1..).zip(["local own = KEYS[1]", behind_a_look, growing]) {
-        let key = if round == 3 { "own" } else { "KEYS[1]" };
-        let long = work(if round == 2 { "0.05" } else { "1" });
-        let script = format!(
-            "{before} redis.call('INCR', {key}) {long} redis.call('PUBLISH', 'said', redis.call('INCR', {key}))
-             redis.call('RPUSH', KEYS[2], 'a') return redis.call('LLEN', KEYS[2])"
-        );
-        let (mut caller, mut waiter) = (server.client(), server.client());
-        waiter.send(&[["BLPOP", "list", "0"]]).expect("sent");
-        until(|| client.call(&["INFO", "clients"]).expect("a reply").to_string().contains("blocked_clients:1"));
-        thread::scope(|scope| {
-            let running = scope.spawn(|| caller.call(&["EVAL", &script, "2", "long", "list"]).expect("a reply"));
-            if before == behind_a_look {
-                // It may be killed while it looks.
-                until(|| is_known(&mut client));
-            } else {
-                until_carried(&mut client, &running);
-                ok(&mut client, &["SET", "other", "before"]);
-                assert!(is_known(&mut client) && !running.is_finished());
-            }
-            assert_eq!(running.join().expect("a reply"), Value::Integer(1));
-        });
-        let (list, element) = (Value::Bulk(b"list".to_vec()), Value::Bulk(b"a".to_vec()));
-        assert_eq!(waiter.receive().expect("a reply"), Value::Array(vec![list, element]));
-        assert_eq!(client.line("GET long").to_string(), format!("$\"{}\"", 2 * round));
-        let heard = listener.receive().expect("a message").to_string();
-        assert!(heard.contains(&format!("$\"{}\"", 2 * round)), "{heard}");
-        assert!(!is_known(&mut client));
-        assert_eq!(caller.line("PING").to_string(), "+PONG");
-    }
-    for (field, calls) in [("cmdstat_eval:calls=", 3), ("cmdstat_publish:calls=", 3), ("cmdstat_incr:calls=", 6)] {
-        assert_eq!(counted(&mut client, "commandstats", field), calls, "{field}");
-    }
-    let (mut gone, long) = (server.client(), work("0.2"));
-    gone.send(&[["EVAL", &format!("redis.call('SET', KEYS[1], 'a') {long} redis.call('SET', KEYS[1], 'b')"), "1", "long"]])
-        .expect("sent");
-    until(|| is_error(&client.call(&["SCRIPT", "KILL"]).expect("a reply"), "UNKILLABLE "));
-    drop(gone);
-    ok(&mut client, &["SET", "other", "again"]);
-    assert_eq!(client.line("GET long").to_string(), "$\"b\"", "a look at its key waits for its end");
-}
-
-#[test]
-fn scripts_that_have_written_hold_nobody_up() {
-    thread::scope(|scope| {
-        for flags in [&["--workers", "1"][..], &["--workers", "2", "--appendonly", "yes", "--appendfsync", "always"]] {
-            scope.spawn(|| long_writers_hold_nobody_up(&Server::start(&Program::Almandine, flags)));
-        }
-    });
-}
-
-#[test]
-fn scripts_that_have_written_and_keep_their_worker_are_noticed() {
-    must_notice("CarryScript", &["--workers", "1"], 1, long_writers_hold_nobody_up);
-}
-
-/// Replies do not wait for the end of a script because the log cannot be cut before.
-#[test]
-fn scripts_that_hold_the_log_are_noticed() {
-    must_notice(
-        "RenewEpoch",
-        &["--workers", "2", "--appendonly", "yes", "--appendfsync", "always"],
-        1,
-        long_writers_hold_nobody_up,
-    );
-}
-
-/// The end of the server ends one that would go on for an hour, where it is.
-#[test]
-fn a_server_ends_whose_script_has_written() {
-    let mut server = Server::start(&Program::Almandine, &["--workers", "1"]);
-    let (mut client, mut caller) = (server.client(), server.client());
-    let script = "redis.call('SET', KEYS[1], 'a') for _ = 1, 100000 do for i = 1, 100000 do local x = i % 7 end end";
-    caller.send(&[["EVAL", script, "1", "long"]]).expect("sent");
-    until(|| is_error(&client.call(&["SCRIPT", "KILL"]).expect("a reply"), "UNKILLABLE "));
-    client.send(&[["SHUTDOWN", "NOSAVE"]]).expect("sent");
-    assert!(server.await_exit(Duration::from_secs(30)).is_some_and(|status| status.success()));
 }
 
 /// A server that does not look whether keys of a suspended script have changed is noticed.
