@@ -272,6 +272,10 @@ fn server_settings(scenario: &Scenario) -> Vec<String> {
         is_small |= scenario.seed % 4 == 1;
     }
     words += if is_small { " --index-size 4kb" } else { "" };
+    if scenario.proof != Proof::Suspended {
+        // A thread that is starved may have the script whose keys others need.
+        words += " --busy-reply-threshold 60000";
+    }
     words += match scenario.proof {
         Proof::Events => " --notify-keyspace-events Kg$xn",
         Proof::Told => " --notify-keyspace-events Eg$e",
