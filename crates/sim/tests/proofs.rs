@@ -154,8 +154,10 @@ fn found(proof: Proof, mutant: Mutant, medium: Medium, seeds: u64) -> Option<Sce
         }
         scenario
     };
+    // What it leaves out matters where replies wait for the log, and are given up as soon as that breaks: one of twelve seeds.
+    let matters = |seed: &u64| mutant != Mutant::CloseUnlogged || seed.is_multiple_of(3) && seed / 10 % 4 == 1;
     quiet();
-    (0..seeds).map(without).find(|scenario| run(scenario).check().is_err())
+    (0..).filter(matters).take(seeds as usize).map(without).find(|scenario| run(scenario).check().is_err())
 }
 
 /// Each step that one of the proofs guards. AwaitServer, HeadInEpoch and RaiseAlone take some hundred worlds, and are left to

@@ -241,7 +241,8 @@ fn a_store_that_is_away_is_awaited_or_given_up() {
     objects.refuse(false);
     await_status(&server, "state", "idle");
     assert_eq!(list(&objects).len(), 1, "{}", server.log());
-    // Some of the next one is there.
+    // Some of the next one is there, whose files stay when it is given up.
+    assert_eq!(server.client().line("CONFIG SET backup-sealed-ttl 0"), ok());
     objects.delay(Duration::from_millis(200));
     seal();
     await_status(&server, "upload_state", "shipping");
