@@ -169,6 +169,28 @@ fn waiting_with_a_worker_is_noticed() {
     must_notice("TellAllOfEnd", &["--workers", "2"], 3, who_needs_its_keys_waits_alone);
 }
 
+/// One that holds no key holds no client up either, and leaves nothing behind for the next one.
+#[test]
+fn a_long_script_without_keys_holds_nobody_up() {
+    let server = Server::start(&Program::Almandine, &["--workers", "1"]);
+    let (mut client, mut caller) = (server.client(), server.client());
+    let without = format!("redis.call('PUBLISH', 'said', 'a') {} return 1", work("0.5"));
+    let with = format!("redis.call('SET', KEYS[1], 'a') {} redis.call('SET', KEYS[1], '7') return 1", work("0.2"));
+    for _ in 0..3 {
+        for words in [&["EVAL", &without, "0"][..], &["EVAL", &with, "1", "long"]] {
+            thread::scope(|scope| {
+                let running = scope.spawn(|| caller.call(words).expect("a reply"));
+                // What has only told something may be killed.
+                until(|| is_known(&mut client) || running.is_finished());
+                ok(&mut client, &["SET", "other", "before"]);
+                assert!(!running.is_finished(), "its worker answers before it ends");
+                assert_eq!(running.join().expect("a reply"), Value::Integer(1));
+            });
+        }
+        assert_eq!(client.line("GET long").to_string(), "$\"7\"");
+    }
+}
+
 /// Behind `busy-reply-threshold` they hear that the server is busy: those that wait already, and those that come.
 #[test]
 fn who_needs_a_key_of_a_busy_script_hears_so() {

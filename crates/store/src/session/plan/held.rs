@@ -143,20 +143,22 @@ impl Held {
         if self.is_refused() { Missing::Held } else { Missing::Unplanned }
     }
 
-    /// The unit of the plan takes long, and goes on in another thread.
+    /// The unit of the plan takes long, and goes on in another thread. One without latches has none to tell of.
     pub(in crate::session) fn tell_long(&mut self, index: &Index) {
         debug_assert!(!self.is_refused(), "INV-LATCH-5: a unit that goes on has its latches");
         debug_assert!(!self.is_long, "INV-LATCH-5: a unit says once that it is long");
         debug_assert!(!self.passes, "INV-LATCH-5: a long unit cannot begin anew");
-        self.is_long = true;
-        index.long_unit.hold(self.buckets.iter().map(|bucket| bucket.number()));
+        if !self.buckets.is_empty() {
+            self.is_long = true;
+            index.long_unit.hold(self.buckets.iter().map(|bucket| bucket.number()));
+        }
     }
 
     /// A unit that may take long has latched one more bucket.
     pub(in crate::session) fn tell_grown(&self, index: &Index) {
         debug_assert!(!self.is_refused(), "INV-LATCH-5: a unit that grows has its latches");
         if self.is_long {
-            index.long_unit.hold(self.buckets.last().map(|bucket| bucket.number()).into_iter());
+            index.long_unit.hold(self.buckets.last().into_iter().map(|bucket| bucket.number()));
         }
     }
 
