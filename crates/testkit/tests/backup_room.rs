@@ -8,7 +8,7 @@ use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use almandine_testkit::crash::{FileSystem, Machine, reason_against};
+use almandine_testkit::crash::{FileSystem, Filler, Machine, reason_against};
 use almandine_testkit::server::almandine_path;
 use almandine_testkit::{Client, Server, Value};
 
@@ -30,12 +30,16 @@ fn synced_free_bytes(disk: &Path) -> u64 {
     free_bytes(disk)
 }
 
+/// Fills a file system but for 300 MiB, when nothing of it waits to be freed.
+fn fill(disk: &Path) -> Filler {
+    synced_free_bytes(disk);
+    Filler::leave(disk, 300 << 20)
+}
+
 /// A server with a log on a machine's disk, most of whose data lies in a directory.
 fn start(machine: &Machine, storage: &Path) -> (Server, Client) {
-    let place = machine.flags();
-    let place: Vec<&str> = place.iter().map(String::as_str).collect();
     let more = ["--appendonly", "yes", "--save", "", "--maxmemory", "16mb", "--storage-dir", storage.to_str().expect("text")];
-    let server = Server::start(&machine.program(), &[&place[..], &more].concat());
+    let server = machine.start(&more);
     let mut client = server.client();
     let keys: Vec<usize> = (0..KEYS).collect();
     for keys in keys.chunks(200) {
@@ -111,14 +115,9 @@ fn a_backup_without_a_log_that_finds_no_room_fails_and_writes_go_on() {
         return;
     }
     let machine = Machine::new(FileSystem::Ext4, &almandine_path());
-    let place = machine.flags();
-    let place: Vec<&str> = place.iter().map(String::as_str).collect();
-    let server = Server::start(&machine.program(), &[&place[..], &["--save", ""]].concat());
+    let server = machine.start(&["--save", ""]);
     let mut client = server.client();
-    let filler = machine.disk().join("filler");
-    let bytes = synced_free_bytes(&machine.disk()) - (300 << 20);
-    let status = Command::new("fallocate").arg("-l").arg(bytes.to_string()).arg(&filler).status().expect("fallocate");
-    assert!(status.success());
+    let filler = fill(&machine.disk());
     let before = free_bytes(&machine.disk());
     await_state(&server, &mut client, "incrementing");
     let (began, value) = (Instant::now(), "x".repeat(200 << 10));
@@ -142,7 +141,7 @@ fn a_backup_without_a_log_that_finds_no_room_fails_and_writes_go_on() {
     assert_eq!(client.line("BACKUP CLEANUP"), Value::ok());
     assert!(synced_free_bytes(&machine.disk()) + (1 << 20) > before, "it gives all room back");
     assert_eq!(client.call(&["SET", "other", &value]).expect("a reply"), Value::ok());
-    fs::remove_file(filler).expect("it is there");
+    filler.remove();
     await_state(&server, &mut client, "incrementing");
     assert_eq!(client.line("BACKUP SEAL"), Value::ok());
 }
@@ -175,10 +174,8 @@ fn a_backup_is_sealed_beside_other_clients() {
         return;
     }
     let machine = Machine::new(FileSystem::Ext4, &almandine_path());
-    let place = machine.flags();
-    let place: Vec<&str> = place.iter().map(String::as_str).collect();
     let more = ["--appendonly", "yes", "--save", "", "--workers", "1", "--ring-dir", "none"];
-    let server = Server::start(&machine.program(), &[&place[..], &more].concat());
+    let server = machine.start(&more);
     let (mut client, mut other, mut unblocked) = (server.client(), server.client(), server.client());
     assert_eq!(client.line("SET a 1"), Value::ok());
     await_state(&server, &mut client, "incrementing");
@@ -226,10 +223,7 @@ fn a_backup_that_finds_no_room_fails_and_nothing_else_does() {
         thread::sleep(Duration::from_millis(10));
     }
     // The copy finds less in the end than is left to the log.
-    let filler = machine.disk().join("filler");
-    let bytes = synced_free_bytes(&machine.disk()) - (300 << 20);
-    let status = Command::new("fallocate").arg("-l").arg(bytes.to_string()).arg(&filler).status().expect("fallocate");
-    assert!(status.success());
+    let filler = fill(&machine.disk());
     await_state(&server, &mut client, "failed");
     let status = client.line("BACKUP STATUS").to_string();
     assert!(status.contains("are left for the log"), "{status}");
@@ -237,7 +231,7 @@ fn a_backup_that_finds_no_room_fails_and_nothing_else_does() {
     let persistence = client.line("INFO persistence").to_string();
     assert!(persistence.contains("aof_last_write_status:ok"), "{persistence}");
     assert_eq!(client.line("SET other 1"), Value::ok());
-    fs::remove_file(filler).expect("it is there");
+    filler.remove();
     await_state(&server, &mut client, "incrementing");
     assert_eq!(client.line("BACKUP SEAL"), Value::ok());
     all_there(&mut client);

@@ -289,6 +289,24 @@ fn how_long_it_waits_is_changed_while_it_does() {
     fail(&server, false);
 }
 
+/// A backup that cannot be sealed: its client, which waits for that, is told why, and the call counts as failed.
+#[test]
+fn who_seals_a_backup_on_a_disk_that_fails_is_told() {
+    let server = Starter::of(&almandine_path()).start(&PATIENT, &[]);
+    let mut client = server.client();
+    assert_eq!(client.line("BACKUP START"), Value::ok());
+    wait_for(&server, "the base of the backup", || client.line("BACKUP STATUS").to_string().contains("incrementing"));
+    fail(&server, true);
+    let sealed = client.line("BACKUP SEAL");
+    assert!(sealed.is_error() && !sealed.to_string().contains("no backup is in progress"), "{sealed}");
+    let calls = client.line("INFO commandstats").to_string();
+    let (_, of_seal) = calls.split_once("cmdstat_backup|seal:").expect("it was called");
+    assert!(of_seal.starts_with("calls=1,") && of_seal.split("cmdstat").next().is_some_and(|own| own.contains("failed_calls=1")));
+    fail(&server, false);
+    wait_for(&server, "the log is healed", || client.line("SET a 1") == Value::ok());
+    assert!(client.line("BACKUP STATUS").to_string().contains("failed"));
+}
+
 /// The log of a backup, which nothing was promised of: the backup fails, and writes go on, while the disk fails and behind that.
 #[test]
 fn a_backup_without_a_log_fails_with_its_disk_and_writes_go_on() {

@@ -4,37 +4,16 @@
 //! Only root can run it, with loop devices.
 
 use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use almandine_testkit::crash::{FileSystem, Machine, reason_against};
+use almandine_testkit::crash::{FileSystem, Filler, Machine, reason_against};
 use almandine_testkit::server::almandine_path;
-use almandine_testkit::{Client, Server, Value};
+use almandine_testkit::{Client, Value};
 
 const PATIENCE: Duration = Duration::from_secs(120);
 /// Bytes of a value, so that some hundred of them fill a segment.
 const VALUE_BYTES: usize = 200 << 10;
-
-/// What takes the room of a disk.
-struct Filler(PathBuf);
-
-impl Filler {
-    /// Leaves this many bytes of the file system at `disk`.
-    fn leave(disk: &Path, bytes: u64) -> Self {
-        let filler = Self(disk.join("filler"));
-        let free = rustix::fs::statvfs(disk).map(|disk| disk.f_bavail * disk.f_frsize).expect("a file system");
-        let taken = free.checked_sub(bytes).expect("it has more room");
-        let status = Command::new("fallocate").arg("-l").arg(taken.to_string()).arg(&filler.0).status().expect("fallocate");
-        assert!(status.success());
-        filler
-    }
-
-    fn remove(self) {
-        fs::remove_file(&self.0).expect("it is there");
-    }
-}
 
 fn info(client: &mut Client) -> String {
     let Value::Bulk(text) = client.line("INFO persistence") else { panic!("no INFO") };
@@ -63,10 +42,8 @@ fn survives(mode: &str) {
         return;
     }
     let machine = Machine::new(FileSystem::Ext4, &almandine_path());
-    let place = machine.flags();
-    let place: Vec<&str> = place.iter().map(String::as_str).collect();
-    let flags = [&place[..], &["--appendonly", "yes", "--appendfsync", mode, "--save", "", "--auto-aof-rewrite-percentage", "0"]];
-    let mut server = Server::start(&machine.program(), &flags.concat());
+    let flags = ["--appendonly", "yes", "--appendfsync", mode, "--save", "", "--auto-aof-rewrite-percentage", "0"];
+    let mut server = machine.start(&flags);
     let mut client = server.client();
     // More than a segment that is there before it is needed, and less than three.
     let filler = Filler::leave(&machine.disk(), 100 << 20);

@@ -129,6 +129,9 @@ impl WorkerService {
         {
             // The worker that served it has counted it already.
             command.record(1, 0, false);
+            if matches!(answer, UnblockAnswer::Done(Err(_))) {
+                command.failed.add(1);
+            }
         }
         if client.reply_mode == ReplyMode::On {
             match answer {

@@ -1,8 +1,9 @@
 //! The place of a script that has written and runs for long: a thread of its own goes on with it, the *carrier*, while its worker
 //! serves others.
 //!
-//! For the store nothing changes: the script's unit of work stays in its batch and keeps its latches, as any long batch of a worker
-//! does. Its worker goes on with the accessor that the carrier had.
+//! The script's unit of work stays in its batch and keeps its latches, as any long batch of a worker does, and says which these are
+//! (INV-LATCH-5): commands that need one of its keys begin anew behind it. Its worker goes on with the accessor that the carrier
+//! had.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, Weak};

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 use std::{fs, io, thread};
 
-use crate::Program;
+use crate::{Program, Server};
 
 /// Bytes of the image; it takes room on disk as it is written.
 const IMAGE_BYTES: u64 = 2 << 30;
@@ -105,6 +105,14 @@ impl Machine {
     #[must_use]
     pub fn disk(&self) -> PathBuf {
         self.place.join("disk")
+    }
+
+    /// Starts a server with its directories on the file system, and with these flags besides.
+    #[must_use]
+    pub fn start(&self, more: &[&str]) -> Server {
+        let place = self.flags();
+        let place: Vec<&str> = place.iter().map(String::as_str).collect();
+        Server::start(&self.program(), &[&place[..], more].concat())
     }
 
     fn rings(&self) -> PathBuf {

@@ -9,6 +9,7 @@
 
 mod check;
 mod commands;
+mod filler;
 mod journal;
 mod machine;
 mod pulse;
@@ -23,6 +24,7 @@ use crate::{Client, Program, Random, Server, mutants};
 
 pub use check::Check;
 pub use commands::{Command, Generator};
+pub use filler::Filler;
 pub use journal::Journal;
 pub use machine::{FileSystem, Machine, reason_against};
 use pulse::Pulse;
